@@ -1,0 +1,90 @@
+#include <bit>
+#include <cstring>
+
+#include "sim/base/files.hpp"
+
+namespace foretoken {
+namespace {
+
+// First 32 bits of the fractional parts of the cube roots of the first 64 primes (FIPS 180-4, 4.2.2).
+constexpr std::uint32_t kRound[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+constexpr std::size_t kBlockBytes = 64;
+
+std::uint32_t big_endian(const unsigned char* bytes) {
+  return (std::uint32_t{bytes[0]} << 24) | (std::uint32_t{bytes[1]} << 16) | (std::uint32_t{bytes[2]} << 8) |
+         std::uint32_t{bytes[3]};
+}
+
+}  // namespace
+
+Sha256::Sha256()
+    : state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19},
+      buffer_{} {}
+
+void Sha256::block(const unsigned char* bytes) {
+  std::uint32_t w[64];
+  for (int t = 0; t < 16; ++t) w[t] = big_endian(bytes + 4 * t);
+  for (int t = 16; t < 64; ++t) {
+    const std::uint32_t small0 = std::rotr(w[t - 15], 7) ^ std::rotr(w[t - 15], 18) ^ (w[t - 15] >> 3);
+    const std::uint32_t small1 = std::rotr(w[t - 2], 17) ^ std::rotr(w[t - 2], 19) ^ (w[t - 2] >> 10);
+    w[t] = w[t - 16] + small0 + w[t - 7] + small1;
+  }
+  std::uint32_t s[8];
+  std::memcpy(s, state_, sizeof s);
+  for (int t = 0; t < 64; ++t) {
+    const std::uint32_t big1 = std::rotr(s[4], 6) ^ std::rotr(s[4], 11) ^ std::rotr(s[4], 25);
+    const std::uint32_t choose = (s[4] & s[5]) ^ (~s[4] & s[6]);
+    const std::uint32_t first = s[7] + big1 + choose + kRound[t] + w[t];
+    const std::uint32_t big0 = std::rotr(s[0], 2) ^ std::rotr(s[0], 13) ^ std::rotr(s[0], 22);
+    const std::uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
+    for (int i = 7; i > 0; --i) s[i] = s[i - 1];
+    s[4] += first;
+    s[0] = first + big0 + majority;
+  }
+  for (int i = 0; i < 8; ++i) state_[i] += s[i];
+}
+
+void Sha256::update(std::string_view bytes) {
+  std::size_t held = length_ % kBlockBytes;
+  length_ += bytes.size();
+  while (!bytes.empty()) {
+    const std::size_t taken = std::min(kBlockBytes - held, bytes.size());
+    std::memcpy(buffer_ + held, bytes.data(), taken);
+    bytes.remove_prefix(taken);
+    held += taken;
+    if (held < kBlockBytes) return;
+    block(buffer_);
+    held = 0;
+  }
+}
+
+std::string Sha256::hex() {
+  const std::uint64_t length_bits = length_ * 8;
+  update(std::string_view("\x80", 1));
+  while (length_ % kBlockBytes != kBlockBytes - 8) update(std::string_view("\0", 1));
+  char tail[8];
+  for (int i = 0; i < 8; ++i) tail[i] = static_cast<char>(length_bits >> (56 - 8 * i));
+  update(std::string_view(tail, 8));
+  std::string text;
+  for (const std::uint32_t word : state_) {
+    for (int shift = 28; shift >= 0; shift -= 4) text.push_back("0123456789abcdef"[(word >> shift) & 15]);
+  }
+  return text;
+}
+
+std::string sha256(std::string_view bytes) {
+  Sha256 hash;
+  hash.update(bytes);
+  return hash.hex();
+}
+
+}  // namespace foretoken
