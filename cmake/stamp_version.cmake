@@ -1,0 +1,18 @@
+# Run at build time: writes TARGET from TEMPLATE with the current commit.
+set(HASH unknown)
+if(GIT)
+  execute_process(COMMAND ${GIT} rev-parse --short=12 HEAD WORKING_DIRECTORY ${SOURCE} OUTPUT_VARIABLE found
+                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed)
+    set(HASH ${found})
+  endif()
+endif()
+foreach(flag AUDIT CUDA)
+  if(${flag})
+    set(${flag} true)
+  else()
+    set(${flag} false)
+  endif()
+endforeach()
+configure_file(${TEMPLATE} ${TARGET} @ONLY)
+file(TOUCH ${TARGET})
