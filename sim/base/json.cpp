@@ -75,13 +75,11 @@ class Builder {
     return true;
   }
 
-  bool parse_error(std::size_t position, const std::string& last_token,
-                   const nlohmann::detail::exception& error) {
-    // The place goes to the start of the token; escaped control characters make its length unknown.
-    const std::size_t length = last_token.find("<U+") == std::string::npos ? last_token.size() : 1;
-    const std::size_t end = std::min(position, text_.size());
-    const bool at_end = position > text_.size();
-    const char* place = text_.data() + (at_end ? end : end - std::min(end, length));
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) {
+    // The last character read is where it went wrong; at the end of the text the count goes one beyond.
+    const std::size_t offset =
+        position > text_.size() ? text_.size() : std::max<std::size_t>(position, 1) - 1;
+    const char* place = text_.data() + offset;
     // nlohmann's text is "[id] parse error at line L, column C: what"; the place is ours, the rest is good.
     std::string what = error.what();
     if (const auto column = what.find("column "); column != std::string::npos) {

@@ -112,8 +112,8 @@ class JsonReader {
   /// A reader for a sub-object (empty when absent).
   JsonReader child(std::string_view key);
 
-  /// Typed members. The forms with a fallback return it when the key is absent. Numbers outside [low, high]
-  /// are refused.
+  /// Typed members. The forms with a fallback return it when the key is absent or null. Numbers outside [low,
+  /// high] are refused.
   bool boolean(std::string_view key, bool fallback);
   std::int64_t integer(std::string_view key, std::int64_t fallback, std::int64_t low, std::int64_t high);
   std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high);
