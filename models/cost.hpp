@@ -92,13 +92,13 @@ class StepCost {
 
 /// Coefficients of a cost that someone states in a scenario. Microseconds; rounded once to picoseconds.
 struct AffineCoefficients {
-  double step_us = 0;  ///< Every step.
-  double token_us = 0;  ///< Per computed token, padding and dead rows included.
-  double context_token_us = 0;  ///< Per context token that a decode or a chunk reads.
-  double chunk_us = 0;  ///< Per prefill chunk.
-  double pair_us = 0;  ///< Per query-key pair of a chunk (the quadratic term).
-  double sampled_row_us = 0;  ///< Per row through the LM head.
-  double transfer_us = 0;  ///< Per swap transfer.
+  double step_us = 0;            ///< Every step.
+  double token_us = 0;           ///< Per computed token, padding and dead rows included.
+  double context_token_us = 0;   ///< Per context token that a decode or a chunk reads.
+  double chunk_us = 0;           ///< Per prefill chunk.
+  double pair_us = 0;            ///< Per query-key pair of a chunk (the quadratic term).
+  double sampled_row_us = 0;     ///< Per row through the LM head.
+  double transfer_us = 0;        ///< Per swap transfer.
   double transfer_block_us = 0;  ///< Per block of it.
 };
 
@@ -115,15 +115,15 @@ struct AffineCoefficients {
 /// small kernels a layer as in aiconfigurator's model of H100, 0.7 of peak FLOPs, 1 ms of host time per
 /// step (measured engines: 0.5-2.8 ms).
 struct RooflineOptions {
-  std::int32_t tensor_parallel = 1;         ///< Devices that share each layer.
+  std::int32_t tensor_parallel = 1;              ///< Devices that share each layer.
   Precision weight_precision = Precision::bf16;  ///< Weights; products run at this format's peak.
   Precision kv_precision = Precision::bf16;      ///< KV cache.
-  std::int32_t block_tokens = 16;           ///< Tokens per KV block, for swap transfers.
-  double flops_efficiency = 0.7;            ///< Share of peak that products reach.
-  double bandwidth_efficiency = 0.8;        ///< Share of the bandwidth that streaming reaches.
-  double step_fixed_us = 1000;              ///< Host time of each step.
-  double layer_fixed_us = 15;               ///< Small kernels of each layer.
-  double peer_latency_us = 8;               ///< Latency of one all-reduce; two per layer when sharded.
+  std::int32_t block_tokens = 16;                ///< Tokens per KV block, for swap transfers.
+  double flops_efficiency = 0.7;                 ///< Share of peak that products reach.
+  double bandwidth_efficiency = 0.8;             ///< Share of the bandwidth that streaming reaches.
+  double step_fixed_us = 1000;                   ///< Host time of each step.
+  double layer_fixed_us = 15;                    ///< Small kernels of each layer.
+  double peer_latency_us = 8;                    ///< Latency of one all-reduce; two per layer when sharded.
 };
 
 /// A derived cost: products at the larger of weight streaming and arithmetic, attention as KV streaming
@@ -136,13 +136,13 @@ struct RooflineOptions {
 /// bandwidth of the weights' working set (a larger set reads no faster), and arithmetic at peak; the larger
 /// of both.
 struct HardwareFloor {
-  std::int64_t weights_ps = 0;         ///< Reading the layers' weights once.
-  std::int64_t head_ps = 0;            ///< Reading the LM head, when any row is sampled.
-  std::int64_t kv_token_ps = 0;        ///< Reading one token's keys and values, rounded down.
-  std::int64_t flops_token_ps = 0;     ///< Products of one token, rounded down.
-  std::int64_t flops_head_ps = 0;      ///< LM head of one row, rounded down.
-  std::int64_t flops_pair_ps = 0;      ///< Attention of one pair, rounded down.
-  double tolerance = 0.05;             ///< A price below (1 - tolerance) of the floor is a breach.
+  std::int64_t weights_ps = 0;      ///< Reading the layers' weights once.
+  std::int64_t head_ps = 0;         ///< Reading the LM head, when any row is sampled.
+  std::int64_t kv_token_ps = 0;     ///< Reading one token's keys and values, rounded down.
+  std::int64_t flops_token_ps = 0;  ///< Products of one token, rounded down.
+  std::int64_t flops_head_ps = 0;   ///< LM head of one row, rounded down.
+  std::int64_t flops_pair_ps = 0;   ///< Attention of one pair, rounded down.
+  double tolerance = 0.05;          ///< A price below (1 - tolerance) of the floor is a breach.
   friend bool operator==(const HardwareFloor&, const HardwareFloor&) = default;
 };
 

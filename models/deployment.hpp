@@ -20,11 +20,11 @@ struct DeploymentOptions {
 
 /// What is left for the KV cache, per device.
 struct Deployment {
-  double weight_bytes = 0;          ///< Weights of one device.
-  double activation_bytes = 0;      ///< Estimated peak of activations and logits.
-  double kv_bytes_per_block = 0;    ///< One block's keys and values on one device.
-  std::int64_t blocks_total = 0;    ///< Blocks of the pool.
-  double price_per_hour = 0;        ///< All devices together; 0 where unknown.
+  double weight_bytes = 0;        ///< Weights of one device.
+  double activation_bytes = 0;    ///< Estimated peak of activations and logits.
+  double kv_bytes_per_block = 0;  ///< One block's keys and values on one device.
+  std::int64_t blocks_total = 0;  ///< Blocks of the pool.
+  double price_per_hour = 0;      ///< All devices together; 0 where unknown.
 };
 
 /// Divides the memory. InfeasibleError says by how much it falls short when weights and activations leave

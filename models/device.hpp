@@ -17,16 +17,16 @@ struct BandwidthPoint {
 
 /// What a device can do at most, from its datasheet or measured on it. Zero means "not known".
 struct DeviceSheet {
-  std::string name;                           ///< As printed in reports.
-  std::string source;                         ///< Where the figures come from.
-  double bandwidth_bytes_per_s = 0;           ///< Main memory read bandwidth.
-  double memory_bytes = 0;                    ///< Memory of one device.
-  std::vector<double> peak_flops_per_s;       ///< Dense peak by Precision (index); 0 where not supported.
-  double idle_watts = 0;                      ///< Power when idle.
-  double busy_watts = 0;                      ///< Power limit under load.
-  double price_per_hour = 0;                  ///< Currency units per device and hour.
-  double host_link_bytes_per_s = 0;           ///< One direction to host memory.
-  double peer_link_bytes_per_s = 0;           ///< One direction to the other devices of a node.
+  std::string name;                      ///< As printed in reports.
+  std::string source;                    ///< Where the figures come from.
+  double bandwidth_bytes_per_s = 0;      ///< Main memory read bandwidth.
+  double memory_bytes = 0;               ///< Memory of one device.
+  std::vector<double> peak_flops_per_s;  ///< Dense peak by Precision (index); 0 where not supported.
+  double idle_watts = 0;                 ///< Power when idle.
+  double busy_watts = 0;                 ///< Power limit under load.
+  double price_per_hour = 0;             ///< Currency units per device and hour.
+  double host_link_bytes_per_s = 0;      ///< One direction to host memory.
+  double peer_link_bytes_per_s = 0;      ///< One direction to the other devices of a node.
   std::vector<BandwidthPoint> bandwidth_by_working_set;  ///< Optional, by rising size.
   friend bool operator==(const DeviceSheet&, const DeviceSheet&) = default;
 };

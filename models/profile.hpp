@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/cost.hpp"
+#include "models/cost_tables.hpp"
 #include "models/device.hpp"
 #include "models/shape.hpp"
 #include "models/step_features.hpp"
@@ -33,10 +34,10 @@ struct Sample {
 
 /// All timings of one shape, in the order of their repeats.
 struct ShapeSamples {
-  StepShape shape;                          ///< What was run.
-  Regime regime = Regime::prefill;          ///< Its regime.
-  bool held_out = false;                    ///< Kept from the fit whose error is reported.
-  std::vector<std::int64_t> durations_ps;   ///< One per repeat.
+  StepShape shape;                         ///< What was run.
+  Regime regime = Regime::prefill;         ///< Its regime.
+  bool held_out = false;                   ///< Kept from the fit whose error is reported.
+  std::vector<std::int64_t> durations_ps;  ///< One per repeat.
 };
 
 /// One timed KV transfer.
@@ -66,32 +67,23 @@ struct ProfileOrigin {
 /// Fitted step cost in picoseconds: piecewise linear in tokens, decode count and context between knots.
 /// price = body(computed tokens) + head(sampled rows) + attention + padding + interaction of mixed steps.
 struct FittedCost {
-  std::vector<std::int32_t> token_knots;     ///< Computed tokens, rising.
-  std::vector<double> body_ps;               ///< Layers and host time at each of them.
-  std::vector<std::int32_t> sampled_knots;   ///< Rows through the LM head, from 0, rising.
-  std::vector<double> head_ps;               ///< Their price; 0 for no rows.
-  std::vector<std::int32_t> decode_knots;    ///< Decode counts, rising.
-  std::vector<double> decode_ps;             ///< Attention of that many decodes beside the context terms.
-  std::vector<std::int32_t> context_knots;   ///< Contexts where slopes change, from 0, rising.
-  std::vector<double> decode_slope_ps;       ///< Per context token; decode knots x context knots.
-  std::vector<double> ragged_ps;             ///< Per token of (count x longest - sum), by decode knot.
-  double chunk_ps = 0;                       ///< Per prefill chunk.
-  double chunk_context_ps = 0;               ///< Per context token that a chunk reads.
-  std::vector<double> pair_ps;               ///< Per query-key pair, by context knot.
-  double padded_token_ps = 0;                ///< Per padded prompt token, on top of the body.
-  double padded_row_ps = 0;                  ///< Per dead row, on top of body and head.
-  double mixed_ps = 0;                       ///< Per mixed step, either sign.
-  double mixed_decode_ps = 0;                ///< Per decode in a mixed step, either sign.
+  std::vector<std::int32_t> token_knots;    ///< Computed tokens, rising.
+  std::vector<double> body_ps;              ///< Layers and host time at each of them.
+  std::vector<std::int32_t> sampled_knots;  ///< Rows through the LM head, from 0, rising.
+  std::vector<double> head_ps;              ///< Their price; 0 for no rows.
+  std::vector<std::int32_t> decode_knots;   ///< Decode counts, rising.
+  std::vector<double> decode_ps;            ///< Attention of that many decodes beside the context terms.
+  std::vector<std::int32_t> context_knots;  ///< Contexts where slopes change, from 0, rising.
+  std::vector<double> decode_slope_ps;      ///< Per context token; decode knots x context knots.
+  std::vector<double> ragged_ps;            ///< Per token of (count x longest - sum), by decode knot.
+  double chunk_ps = 0;                      ///< Per prefill chunk.
+  double chunk_context_ps = 0;              ///< Per context token that a chunk reads.
+  std::vector<double> pair_ps;              ///< Per query-key pair, by context knot.
+  double padded_token_ps = 0;               ///< Per padded prompt token, on top of the body.
+  double padded_row_ps = 0;                 ///< Per dead row, on top of body and head.
+  double mixed_ps = 0;                      ///< Per mixed step, either sign.
+  double mixed_decode_ps = 0;               ///< Per decode in a mixed step, either sign.
   friend bool operator==(const FittedCost&, const FittedCost&) = default;
-};
-
-/// The region that samples cover; queries beyond it are priced by the tails and counted.
-struct MeasuredRange {
-  std::int64_t tokens_max = 0;     ///< Most computed tokens in a step.
-  std::int32_t decodes_max = 0;    ///< Most decodes.
-  std::int32_t context_max = 0;    ///< Longest context of a decode or end of a chunk.
-  std::int32_t sampled_max = 0;    ///< Most rows through the LM head.
-  friend bool operator==(const MeasuredRange&, const MeasuredRange&) = default;
 };
 
 /// Error of a fit on shapes that it did not see. `mape` and `noise_floor_mape` are over single timings, so
@@ -108,15 +100,15 @@ struct RegimeError {
 
 /// Step costs with provenance.
 struct Profile {
-  std::int32_t schema_version = 1;    ///< Of the file.
-  ProfileOrigin origin;               ///< Machine, mode and model.
-  std::vector<ShapeSamples> samples;  ///< What was measured.
-  FittedCost fit;                     ///< Fitted to all samples.
-  MeasuredRange range;                ///< What they cover.
-  TransferCost transfer;              ///< Swap copies.
-  std::vector<RegimeError> errors;    ///< Of a fit without the held-out shapes.
+  std::int32_t schema_version = 1;       ///< Of the file.
+  ProfileOrigin origin;                  ///< Machine, mode and model.
+  std::vector<ShapeSamples> samples;     ///< What was measured.
+  FittedCost fit;                        ///< Fitted to all samples.
+  MeasuredRange range;                   ///< What they cover.
+  TransferCost transfer;                 ///< Swap copies.
+  std::vector<RegimeError> errors;       ///< Of a fit without the held-out shapes.
   std::int64_t samples_below_floor = 0;  ///< Shapes measured faster than the floor: the limits are wrong.
-  std::string hash;                   ///< SHA-256 of all of the above.
+  std::string hash;                      ///< SHA-256 of all of the above.
 };
 
 /// Share of timings dropped at each end of a shape before the mean is taken (rounded to the nearest count).
@@ -125,8 +117,8 @@ inline constexpr double kTrimShare = 0.1;
 
 /// Choices of a fit.
 struct FitOptions {
-  double trim_share = kTrimShare;     ///< 0: the plain mean.
-  std::int32_t held_out_every = 5;    ///< One shape in so many of each regime is held out; 0: none.
+  double trim_share = kTrimShare;   ///< 0: the plain mean.
+  std::int32_t held_out_every = 5;  ///< One shape in so many of each regime is held out; 0: none.
 };
 
 /// Mean of the timings without the lowest and highest `trim_share`.

@@ -22,19 +22,19 @@ enum class Precision : std::uint8_t { f32, bf16, f16, fp8, int8, int4 };
 
 /// Dimensions of a dense Llama-family decoder (RMSNorm, RoPE, grouped-query attention, SwiGLU).
 struct ModelShape {
-  std::string name;                  ///< As asked for: a shipped name, or the folder or file it came from.
-  std::int32_t hidden = 0;           ///< Width of the residual stream.
-  std::int32_t layers = 0;           ///< Decoder layers.
-  std::int32_t heads = 0;            ///< Query heads.
-  std::int32_t kv_heads = 0;         ///< Key and value heads; divides `heads`.
-  std::int32_t head_dim = 0;         ///< Width of one head.
-  std::int32_t ffn = 0;              ///< Inner width of the feed-forward block.
-  std::int32_t vocab = 0;            ///< Rows of the embedding and of the LM head.
-  std::int32_t max_position = 0;     ///< Longest sequence in tokens.
-  double rope_theta = 10000.0;       ///< Base of the rotary embedding.
-  double norm_eps = 1e-5;            ///< Epsilon of RMSNorm.
-  bool tied_embeddings = false;      ///< The LM head shares the embedding's weights.
-  bool qkv_bias = false;             ///< The three attention inputs have biases (Qwen2).
+  std::string name;               ///< As asked for: a shipped name, or the folder or file it came from.
+  std::int32_t hidden = 0;        ///< Width of the residual stream.
+  std::int32_t layers = 0;        ///< Decoder layers.
+  std::int32_t heads = 0;         ///< Query heads.
+  std::int32_t kv_heads = 0;      ///< Key and value heads; divides `heads`.
+  std::int32_t head_dim = 0;      ///< Width of one head.
+  std::int32_t ffn = 0;           ///< Inner width of the feed-forward block.
+  std::int32_t vocab = 0;         ///< Rows of the embedding and of the LM head.
+  std::int32_t max_position = 0;  ///< Longest sequence in tokens.
+  double rope_theta = 10000.0;    ///< Base of the rotary embedding.
+  double norm_eps = 1e-5;         ///< Epsilon of RMSNorm.
+  bool tied_embeddings = false;   ///< The LM head shares the embedding's weights.
+  bool qkv_bias = false;          ///< The three attention inputs have biases (Qwen2).
   friend bool operator==(const ModelShape&, const ModelShape&) = default;
 };
 
@@ -64,6 +64,9 @@ struct ModelShape {
 /// Weight bytes that one step reads whatever its batch: layers, norms and LM head, not the embedding's
 /// rows.
 [[nodiscard]] double streamed_weight_bytes(const ModelShape& shape, Precision precision);
+/// What one of `parts` tensor-parallel devices holds of a model: heads, key-value heads (replicated when
+/// there are more devices), inner width and vocabulary divided. InfeasibleError when they do not divide.
+[[nodiscard]] ModelShape shard_shape(const ModelShape& shape, std::int32_t parts);
 /// Bytes of keys and values of one token over all layers.
 [[nodiscard]] double kv_bytes_per_token(const ModelShape& shape, Precision precision);
 

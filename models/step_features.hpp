@@ -16,14 +16,14 @@ struct ChunkFeatures {
 /// reads its context and its own token. A decode row computes one token; rows of one token may be given
 /// either way.
 struct StepFeatures {
-  std::span<const ChunkFeatures> chunks;    ///< Prefill chunks; the view lives as long as its owner.
-  std::int32_t decode_count = 0;            ///< Live sequences that decode one token.
-  std::int64_t decode_context_sum = 0;      ///< Sum of their contexts.
-  std::int32_t decode_context_min = 0;      ///< Shortest of their contexts.
-  std::int32_t decode_context_max = 0;      ///< Longest of their contexts.
-  std::int32_t sampled_rows = 0;            ///< Rows that pass the LM head, dead rows included.
-  std::int64_t padded_tokens = 0;           ///< Prompt tokens computed only to fill chunks up to the longest.
-  std::int32_t padded_rows = 0;             ///< Finished rows that decode along; not in `padded_tokens`.
+  std::span<const ChunkFeatures> chunks;  ///< Prefill chunks; the view lives as long as its owner.
+  std::int32_t decode_count = 0;          ///< Live sequences that decode one token.
+  std::int64_t decode_context_sum = 0;    ///< Sum of their contexts.
+  std::int32_t decode_context_min = 0;    ///< Shortest of their contexts.
+  std::int32_t decode_context_max = 0;    ///< Longest of their contexts.
+  std::int32_t sampled_rows = 0;          ///< Rows that pass the LM head, dead rows included.
+  std::int64_t padded_tokens = 0;         ///< Prompt tokens computed only to fill chunks up to the longest.
+  std::int32_t padded_rows = 0;           ///< Finished rows that decode along; not in `padded_tokens`.
 };
 
 /// Tokens that pass the model's layers in a step, padding and dead rows included.
