@@ -1,0 +1,58 @@
+#include <string>
+#include <vector>
+
+#include "sim/base/check.hpp"
+#include "sim/presets.hpp"
+#include "sim/scenario_policy.hpp"
+
+namespace foretoken {
+namespace {
+
+const Preset& read_preset(JsonReader& reader) {
+  const std::string name = reader.string("preset", "vllm-v1");
+  if (const Preset* preset = find_preset(name)) return *preset;
+  std::vector<std::string> names;
+  std::string expected = "one of ";
+  for (const Preset& preset : presets()) {
+    expected.append(names.empty() ? "\"" : ", \"").append(preset.name).append("\"");
+    names.emplace_back(preset.name);
+  }
+  std::string found = "\"" + name + "\"";
+  if (const std::string near = nearest(name, names); !near.empty())
+    found += " (did you mean \"" + near + "\"?)";
+  reader.fail("preset", expected, found);
+}
+
+}  // namespace
+
+const Preset* find_preset(std::string_view name) {
+  for (const Preset& preset : presets()) {
+    if (preset.name == name) return &preset;
+  }
+  return nullptr;
+}
+
+EngineConfig read_engine(JsonReader reader, const EngineContext& context) {
+  EngineConfig engine;
+  engine.preset = &read_preset(reader);
+  engine.settings.policy = engine.preset->policy();
+  engine.parameters = Json::object();
+  for (const EngineParameter* parameter : engine.preset->parameters) {
+    const Json value = read_field(reader, parameter->field);
+    engine.parameters.set(parameter->field.name, parameter->apply(engine.settings, context, value));
+  }
+  JsonReader overrides = reader.child("sched");
+  read_policy(overrides, engine.settings.policy);
+  reader.finish();
+  return engine;
+}
+
+Json engine_to_json(const EngineConfig& engine) {
+  FT_CHECK(engine.preset != nullptr);
+  Json json = Json::object({{"preset", engine.preset->name}});
+  for (const auto& [name, value] : engine.parameters.as_object()) json.set(name, value);
+  json.set("sched", policy_to_json(engine.settings.policy));
+  return json;
+}
+
+}  // namespace foretoken
