@@ -63,12 +63,14 @@ class Transformer<Cpu> {
   };
   void make_room(int rows, int sampled);
   void embed(cpu::Share share) const;
-  void layer(const cpu::Team& team, int number) const;
-  void attention_block(const cpu::Team& team, int number) const;
-  void ffn_block(const cpu::Team& team, int number) const;
-  void head(const cpu::Team& team);
   void norm(const float* weight, const std::int32_t* row_index, int rows, cpu::Share share) const;
   void spread_bias(const float* bias, cpu::Share share) const;
+  void product(const cpu::PackedMatrix& matrix, const cpu::Buffer& x, std::int64_t x_stride, const cpu::Buffer& y,
+               std::int64_t y_stride, cpu::Epilogue epilogue, int rows, cpu::Share share) const;
+  void rope(int layer, cpu::Share share) const;
+  void attend(int layer, cpu::Share share) const;
+  void layer(const cpu::Team& team, int number) const;
+  void head(const cpu::Team& team);
 
   Runtime<Cpu>* runtime_;
   const Weights* weights_;

@@ -1,0 +1,68 @@
+#include "backend/runtime.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <new>
+#include <system_error>
+
+#include "sim/base/error.hpp"
+
+namespace foretoken {
+namespace {
+
+/// Bytes that the system can still give without swapping; 0 where it does not say.
+std::size_t available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  std::size_t kibibytes = 0;
+  std::string unit;
+  while (file >> key >> kibibytes && std::getline(file, unit))
+    if (key == "MemAvailable:") return kibibytes * 1024;
+  return 0;
+}
+
+int checked_threads(int threads) {
+  if (threads < 1 || threads > 1024)
+    throw DeviceError("CPU backend: expected 1 to 1024 threads, found " + std::to_string(threads));
+  return threads;
+}
+
+}  // namespace
+
+Runtime<Cpu>::Runtime(int threads) try : pool_(checked_threads(threads)) {
+} catch (const std::system_error& error) {
+  throw DeviceError(std::string("CPU backend: cannot start threads: ") + error.what());
+}
+
+cpu::Buffer Runtime<Cpu>::allocate(std::size_t bytes, const std::string& purpose) const {
+  // Asking first: the system grants more than it has and ends the process when the memory is used.
+  const std::size_t available = available_bytes();
+  const std::string refusal = "CPU backend: no memory for " + purpose + ": " + std::to_string(bytes >> 20) +
+                              " MiB needed, " + std::to_string(available >> 20) + " MiB available";
+  if (available != 0 && bytes > available) throw DeviceError(refusal);
+  try {
+    return cpu::Buffer(bytes);
+  } catch (const std::bad_alloc&) {
+    throw DeviceError(refusal);
+  }
+}
+
+void Runtime<Cpu>::copy(void* target, const void* source, std::size_t bytes) const {
+  std::memcpy(target, source, bytes);
+}
+
+int usable_processors() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+std::unique_ptr<Executor> open_cuda_plugin() {
+  throw DeviceError("CUDA backend: this build has no CUDA plugin; use the CPU backend");
+}
+
+}  // namespace foretoken
