@@ -27,7 +27,7 @@ std::vector<Isa> available_isas();
 /// refuse it asks `isa_from_name` and `is_available`.
 Isa active_isa();
 
-/// Overrides the choice for the whole process (tests, benches); nothing restores the default. Returns false and
+/// Overrides the choice for the whole process (tests, benches); std::nullopt restores the default. Returns false and
 /// changes nothing when this processor cannot run `isa`. Not to be called while kernels run.
 bool set_isa(std::optional<Isa> isa);
 

@@ -1,0 +1,35 @@
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/tables.hpp"
+
+#if defined(__x86_64__)
+
+// Standard headers stand before the pragma, so that none of their inline functions is compiled for this ISA and merged
+// by the linker into code that runs everywhere.
+#pragma GCC target("avx2,fma")
+
+#include "kernels/cpu/simd/avx2_ops.hpp"
+// The vectors come before the kernels that are written over them.
+#include "kernels/cpu/generic/table.hpp"
+
+namespace foretoken::cpu {
+
+const Kernels& avx2_kernels() {
+  static constexpr Kernels kTable = table_of<Avx2Ops>(Isa::avx2);
+  return kTable;
+}
+
+}  // namespace foretoken::cpu
+
+#endif
