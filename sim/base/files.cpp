@@ -20,7 +20,7 @@ namespace foretoken {
 namespace {
 
 constexpr std::size_t kLineBytesMax = std::size_t{64} << 20;
-constexpr std::size_t kChunkBytes = std::size_t{1} << 18;
+constexpr std::size_t kChunkBytes = std::size_t{1} << 16;
 
 std::string shown(const std::string& path) { return path == "-" ? "standard input" : path; }
 
@@ -95,7 +95,7 @@ struct LineReader::State {
     begin = 0;
     if (end == buffer.size()) buffer.resize(buffer.size() * 2);
     const std::size_t count =
-        source.read(buffer.data() + end, std::min(buffer.size() - end, kChunkBytes * 64));
+        source.read(buffer.data() + end, std::min(buffer.size() - end, kChunkBytes * 16));
     end += count;
     return count > 0;
   }

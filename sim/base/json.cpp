@@ -31,7 +31,6 @@ struct Cursor {
     *shared = ++at;
     return *this;
   }
-  friend bool operator==(const Cursor& a, const Cursor& b) { return a.at == b.at; }
   friend bool operator!=(const Cursor& a, const Cursor& b) { return a.at != b.at; }
 
   const char* at;
