@@ -98,6 +98,10 @@ struct RegimeError {
   friend bool operator==(const RegimeError&, const RegimeError&) = default;
 };
 
+/// Share of timings dropped at each end of a shape before the mean is taken (rounded to the nearest count).
+/// The trimmed mean is what a live run sees on average, less rare spikes, which `spike_share` reports.
+inline constexpr double kTrimShare = 0.1;
+
 /// Step costs with provenance.
 struct Profile {
   std::int32_t schema_version = 1;       ///< Of the file.
@@ -106,14 +110,11 @@ struct Profile {
   FittedCost fit;                        ///< Fitted to all samples.
   MeasuredRange range;                   ///< What they cover.
   TransferCost transfer;                 ///< Swap copies.
+  double trim_share = kTrimShare;        ///< Of the means that were fitted.
   std::vector<RegimeError> errors;       ///< Of a fit without the held-out shapes.
   std::int64_t samples_below_floor = 0;  ///< Shapes measured faster than the floor: the limits are wrong.
   std::string hash;                      ///< SHA-256 of all of the above.
 };
-
-/// Share of timings dropped at each end of a shape before the mean is taken (rounded to the nearest count).
-/// The trimmed mean is what a live run sees on average, less rare spikes, which `spike_share` reports.
-inline constexpr double kTrimShare = 0.1;
 
 /// Choices of a fit.
 struct FitOptions {
@@ -129,7 +130,7 @@ struct FitOptions {
                                   const std::vector<TransferSample>& transfers = {},
                                   const FitOptions& options = {});
 /// Errors of a cost on timed shapes, by regime; regimes without shapes are left out.
-[[nodiscard]] std::vector<RegimeError> errors_by_regime(StepCost& cost,
+[[nodiscard]] std::vector<RegimeError> errors_by_regime(const StepCost& cost,
                                                         const std::vector<ShapeSamples>& samples,
                                                         double trim_share);
 /// The cost that a profile describes.
