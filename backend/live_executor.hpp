@@ -52,6 +52,8 @@ class LiveExecutor final : public Executor {
   void set_output_sink(std::function<void(RequestId, std::span<const std::int32_t>)> sink);
   /// Tokens emitted so far by a live request.
   std::span<const std::int32_t> emitted(Handle handle) const;
+  /// Logits of the sampled rows of the step that ended last, in the order of chunks and decodes.
+  std::span<const float> logits(int sampled_row) const { return transformer_.logits(sampled_row); }
   /// The memory behind it, for tests and reports.
   const KvCache& cache() const { return cache_; }
 
@@ -61,32 +63,38 @@ class LiveExecutor final : public Executor {
     Prompt prompt;
     std::vector<std::int32_t> emitted;
     RequestId id{};
+    std::int32_t output_tokens = 0;
     Slot slot = kNoSlot;
   };
-  /// Row of a resident sequence. Without a request it is an orphan: its request ended after the plan was made.
+  /// Row of a resident sequence.
   struct Resident {
     Handle request = kNoHandle;
     std::int32_t context = 0;
-    std::int32_t next_token = 0;
-    bool in_use = false;
-    bool in_plan = false;
+    std::uint64_t last_plan = 0;
   };
-  /// Whom a sampled row belongs to.
+  /// Whom a sampled row belongs to; a dead row to nobody.
   struct SampledRow {
-    Slot slot{};
     Handle request = kNoHandle;
+  };
+  /// The parallel region of a step.
+  struct StepWork {
+    LiveExecutor* self;
+    void operator()(const cpu::Team& team) const { self->run_step(team); }
   };
 
   Resident& resident(Slot slot);
   void vacate(Slot slot);
-  void mark_plan(const StepPlan& plan);
   void leave(const StepPlan& plan);
   void enter(const StepPlan& plan);
+  void refresh_table(Slot slot, std::int32_t tokens);
   void add_rows(const StepPlan& plan);
+  void add_sequence(Slot slot, std::int32_t context, std::int32_t tokens);
   void add_chunk(const Chunk& chunk);
-  void add_decode(const DecodeRow& row);
-  void add_dead(std::int32_t rows, std::int32_t first_position, std::int32_t context);
-  void close_sequence(Slot slot, std::int32_t context, bool dead);
+  void add_padding(std::int32_t tokens, std::int32_t context);
+  void add_dead_rows(const StepPlan& plan);
+  void add_dead_row(std::span<const std::int32_t> table, std::int32_t context);
+  std::int32_t known_token(const Sequence& sequence, std::int32_t position) const;
+  void run_step(const cpu::Team& team);
   void take_tokens();
 
   Runtime<Cpu>* runtime_;
@@ -99,12 +107,12 @@ class LiveExecutor final : public Executor {
   std::function<void(RequestId, std::span<const std::int32_t>)> sink_;
   std::vector<Sequence> sequences_;
   std::vector<Resident> residents_;
-  std::vector<Slot> orphans_;
+  std::vector<std::int32_t> dummy_table_;
   StepRows rows_;
   std::vector<SampledRow> sampled_;
   BlockCopies copies_out_;
   BlockCopies copies_in_;
-  std::function<void(const cpu::Team&)> step_;
+  StepWork work_{this};
 };
 
 }  // namespace foretoken

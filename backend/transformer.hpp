@@ -28,6 +28,13 @@ struct StepRows {
 
   int rows() const { return static_cast<int>(tokens.size()); }
   int sequences() const { return static_cast<int>(context.size()); }
+  /// Ends the sequence whose rows and pages were appended last.
+  void close_sequence(std::int32_t context_after) {
+    context.push_back(context_after);
+    row_begin.push_back(rows());
+    page_begin.push_back(static_cast<std::int32_t>(pages.size()));
+  }
+  /// Forgets all rows and keeps the capacity.
   void clear();
 };
 
@@ -43,6 +50,8 @@ class Transformer<Cpu> {
   Transformer(Runtime<Cpu>& runtime, const Weights& weights, const cpu::KvLayout& layout, void* pool,
               std::int32_t positions_max);
 
+  /// Makes room for steps of that many rows and sampled rows, so that none has to.
+  void reserve(int rows, int sampled) { make_room(rows, sampled); }
   /// Takes over the rows of the next step, which must stay unchanged until it is done; grows buffers where they are too
   /// small and deals out attention over the team.
   void prepare(const StepRows& rows);
