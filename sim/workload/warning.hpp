@@ -15,7 +15,6 @@ enum class WorkloadWarning : std::uint8_t {
   over_long,
   outputs_truncated,
   turns_abandoned,
-  turns_unreached,
   exact_max_new_tokens,
 };
 
