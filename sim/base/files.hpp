@@ -40,6 +40,7 @@ class AtomicFile {
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
+  /// Appends to what will be the file.
   void write(std::string_view text);
   /// Flushes, syncs and renames.
   void commit();
@@ -56,6 +57,7 @@ void write_file(const std::string& path, std::string_view text);
 class Sha256 {
  public:
   Sha256();
+  /// Takes in the next piece.
   void update(std::string_view bytes);
   /// The digest in lower-case hexadecimal; the object is spent afterwards.
   std::string hex();

@@ -104,6 +104,7 @@ class JsonReader {
   /// `name` is the file; `pointer` the place of `value` in it. A null `value` reads as an empty object.
   JsonReader(const Json& value, std::string name, std::string pointer = "");
 
+  /// Whether the member is there, be it null; does not mark the key as known.
   bool has(std::string_view key) const;
   /// The raw member; null when absent. Marks the key as known.
   const Json* get(std::string_view key);
