@@ -1,7 +1,6 @@
 #include <span>
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "sim/core/observer.hpp"
@@ -20,7 +19,8 @@ namespace foretoken {
 struct CollectorOptions {
   /// When clients see tokens; ttft and e2e are counted at delivery.
   Delivery delivery = Delivery::streamed;
-  /// Up to this many finished requests percentiles are exact; beyond, everything moves into histograms and memory stays flat.
+  /// Up to this many finished requests percentiles are exact; beyond, everything moves into histograms and
+  /// memory stays flat.
   std::int64_t exact_requests_max = 4'000'000;
   /// Thresholds, resolved: they define which requests are good.
   std::vector<Slo> slos;
@@ -40,10 +40,11 @@ struct GroupCell {
   RequestTotals totals;
 };
 
-/// Turns the calls of an Observer into metrics. Columns of a request are touched at its arrival, chunks, first token, preemptions and
-/// end, never per token: lock-step rows are accounted in closed form, with one running number of decode steps, their busy time and the
-/// suffix maxima of their gaps. A row's tokens are made when the engine says so; `tpot`, `gap` and `stall_max` are of tokens as made,
-/// `ttft`, `ntpot` and `e2e` as delivered.
+/// Turns the calls of an Observer into metrics. Columns of a request are touched at its arrival, chunks,
+/// first token, preemptions and end, never per token: lock-step rows are accounted in closed form, with one
+/// running number of decode steps, their busy time and the suffix maxima of their gaps. A row's tokens are
+/// made when the engine says so; `tpot`, `gap` and `stall_max` are of tokens as made, `ttft`, `ntpot` and
+/// `e2e` as delivered.
 class Collector final : public Observer {
  public:
   explicit Collector(CollectorOptions options = {});
@@ -58,7 +59,8 @@ class Collector final : public Observer {
   void on_end(Handle handle, Ending how, std::int32_t emitted, Time t) override;
   void on_batch_end(Time t) override;
 
-  /// Ends the run at `t`, at or after every call: requests still alive are censored. Call once, before reading anything.
+  /// Ends the run at `t`, at or after every call: requests still alive are censored. Call once, before
+  /// reading anything.
   void finish_run(Time t);
 
   const CollectorOptions& options() const { return options_; }
@@ -73,8 +75,8 @@ class Collector final : public Observer {
   /// Whether percentiles of finished requests are exact: the table then has every one of them.
   bool exact() const { return histograms_.empty(); }
   const RequestTable& table() const { return table_; }
-  /// The metric over the selected cells (empty: all) from histograms; only where `exact()` is false, or for the gap. Nothing counted
-  /// when the split was given up (more than `split_groups_max` cells).
+  /// The metric over the selected cells (empty: all) from histograms; only where `exact()` is false, or for
+  /// the gap. Nothing counted when the split was given up (more than `split_groups_max` cells).
   Histogram merged(Metric metric, const std::vector<char>& selected) const;
   /// Whether gaps (and latencies in histogram mode) are known cell by cell.
   bool is_split() const { return static_cast<std::int64_t>(cells_.size()) <= options_.split_groups_max; }
@@ -94,8 +96,8 @@ class Collector final : public Observer {
   enum class State : std::uint8_t { free, waiting, admitted, catching_up, lock_step };
   struct Row {
     std::int64_t arrival = 0;
-    std::int64_t mark = 0;         // since when in this state
-    std::int64_t basis = 0;        // catching up: time granted so far; lock-step: decode_busy_ at joining
+    std::int64_t mark = 0;   // since when in this state
+    std::int64_t basis = 0;  // catching up: time granted so far; lock-step: decode_busy_ at joining
     std::int64_t queue = 0;
     std::int64_t preempted = 0;
     std::int64_t prefill = 0;
@@ -129,8 +131,10 @@ class Collector final : public Observer {
   std::uint32_t cell_of(const Request& request);
   std::uint32_t new_cell(const Request& request, std::uint64_t key);
   void count_arrival(const Offer& offer, std::uint32_t cell, Time t);
-  void change_population(std::int64_t by, std::int64_t t);
+  void advance_population(std::int64_t t);
   void close(Row& row, std::int64_t t);
+
+  // collector_requests.cpp: what becomes of a life.
   RequestRecord make_record(const Row& row, std::int64_t t, Outcome outcome) const;
   void finish(RequestRecord& record, std::uint32_t cell, std::int64_t first_token, std::int64_t delivered);
   bool is_good(const RequestRecord& record) const;
@@ -138,15 +142,17 @@ class Collector final : public Observer {
   void move_to_histograms();
 
   // collector_step.cpp: steps and gaps.
-  void count_chunks(const StepRecord& record);
+  void count_chunks(const StepRecord& record, std::int64_t duration);
   void take_leavers(const StepRecord& record);
-  void count_decodes(const StepRecord& record);
+  void count_decodes(const StepRecord& record, std::int64_t duration);
   void settle_pending(std::int64_t first_end);
   void settle_leaving(std::int64_t t);
-  void count_work(const StepRecord& record, std::int64_t duration);
+  void prune_maxima();
+  void count_work(const StepRecord& record);
   void count_state(const StepRecord& record, std::int64_t duration);
   void join_lock_step(Row& row, Handle handle, std::int64_t t);
   void leave_lock_step(Row& row, std::int64_t t);
+  std::int32_t emitted_now(const Row& row) const;
   void add_gap(const Row& row, std::int64_t gap);
   bool splits_gaps() const { return cells_.size() > 1 && is_split(); }
 
@@ -170,6 +176,7 @@ class Collector final : public Observer {
   StateTotals state_;
 
   GapMaxima maxima_;
+  std::size_t maxima_prune_at_ = 4096;
   std::vector<Handle> pending_;
   std::vector<Handle> leaving_;
   std::int64_t decode_steps_ = 0;
@@ -179,7 +186,8 @@ class Collector final : public Observer {
   std::int32_t pending_rows_ = 0;
 
   std::int64_t in_system_ = 0;
-  std::int64_t in_system_since_ = 0;
+  std::int64_t resident_ = 0;
+  std::int64_t population_since_ = 0;
   Time first_arrival_ = kNever;
   Time last_arrival_{};
   Time end_{};
@@ -188,7 +196,7 @@ class Collector final : public Observer {
   Wide arrival_lag_ps_ = 0;
   std::int64_t swapped_max_ = 0;
   bool has_prefix_data_ = false;
-  bool finished_ = false;
+  bool run_ended_ = false;
 };
 
 }  // namespace foretoken

@@ -9,7 +9,8 @@
 
 namespace foretoken {
 
-/// What is measured. All but `gap` have one value per finished request; `gap` pools the token gaps of all requests.
+/// What is measured. All but `gap` have one value per finished request; `gap` pools the token gaps of all
+/// requests.
 enum class Metric : std::uint8_t {
   ttft,
   tpot,
@@ -45,10 +46,12 @@ std::optional<double> statistic_quantile(Statistic statistic);
 /// Samples below which a quantile says little: 1,000 for p99, 10,000 for p99.9, 1 for the rest.
 std::int64_t samples_needed(Statistic statistic);
 
-/// A sample in figures, picoseconds. Quantiles interpolate linearly between order statistics (numpy's default).
+/// A sample in figures, picoseconds. Quantiles interpolate linearly between order statistics (numpy's
+/// default).
 struct Summary {
   std::int64_t count = 0;
-  /// Finished requests for which the metric is not defined (tpot of a single token) and which are therefore not in `count`.
+  /// Finished requests for which the metric is not defined (tpot of a single token) and which are therefore
+  /// not in `count`.
   std::int64_t excluded = 0;
   /// False when the figures come from a histogram whose relative error is at most `kHistogramError`.
   bool exact = true;

@@ -20,18 +20,18 @@ inline constexpr std::int64_t kReportSchemaVersion = 1;
 
 /// What makes a result doubtful.
 enum class ReportWarning : std::uint8_t {
-  few_samples,        ///< Too few for the tail percentiles that were asked for.
-  not_stationary,     ///< The queue grew all through the steady window.
-  tied_arrivals,      ///< Many arrivals share a time stamp.
-  no_prefix_data,     ///< A prefix cache, but no request carries prefix hashes.
-  cost_out_of_range,  ///< Steps were priced outside the range of the profile.
-  truncated_requests, ///< Answers were cut by max_new_tokens or the context.
-  refused_requests,   ///< The door refused requests that can never be served.
-  unfinished_requests,///< Requests were still alive at the end; latencies do not know them.
-  preemption_tax,     ///< Much was computed twice.
-  histogram_percentiles, ///< Percentiles come from histograms.
-  nothing_finished,   ///< No request finished.
-  late_arrivals,      ///< A live run saw arrivals late.
+  few_samples,            ///< Too few for the tail percentiles that were asked for.
+  not_stationary,         ///< The queue grew all through the steady window.
+  tied_arrivals,          ///< Many arrivals share a time stamp.
+  no_prefix_data,         ///< A prefix cache, but no request carries prefix hashes.
+  cost_out_of_range,      ///< Steps were priced outside the range of the profile.
+  truncated_requests,     ///< Answers were cut by max_new_tokens or the context.
+  refused_requests,       ///< The door refused requests that can never be served.
+  unfinished_requests,    ///< Requests were still alive at the end; latencies do not know them.
+  preemption_tax,         ///< Much was computed twice.
+  histogram_percentiles,  ///< Percentiles come from histograms.
+  nothing_finished,       ///< No request finished.
+  late_arrivals,          ///< A live run saw arrivals late.
   count_
 };
 /// "few-samples" and so on, as in JSON documents.
@@ -47,13 +47,13 @@ struct WarningText {
 struct ReportContext {
   std::string tool_version;
   std::string command = "simulate";
-  Json config;            ///< Resolved configuration.
-  Json inputs;            ///< Array of {path, sha256, ...}.
+  Json config;  ///< Resolved configuration.
+  Json inputs;  ///< Array of {path, sha256, ...}.
   std::uint64_t seed = 0;
-  std::string source_line;   ///< First line of the table: the trace or the generator.
-  std::string evidence;      ///< Grade and name of the cost profile, or the backend of a live run.
+  std::string source_line;  ///< First line of the table: the trace or the generator.
+  std::string evidence;     ///< Grade and name of the cost profile, or the backend of a live run.
   GroupNames names;
-  std::int32_t sequences_max = 0;   ///< 0: not printed.
+  std::int32_t sequences_max = 0;  ///< 0: not printed.
   std::int32_t batch_tokens_max = 0;
   bool prefix_cache = false;
   bool live = false;
@@ -95,7 +95,8 @@ struct SteadyReport {
   std::array<Summary, kRequestMetrics> metrics{};
   std::optional<double> goodput;
   bool is_stationary = true;
-  /// Finished over offered: 0.99 and more is what a capacity search asks for. Nothing when nothing was offered.
+  /// Finished over offered: 0.99 and more is what a capacity search asks for. Nothing when nothing was
+  /// offered.
   std::optional<double> served_share;
 };
 
@@ -125,15 +126,15 @@ struct Report {
   bool all_pass() const;
 };
 
-/// Draws everything from a collector whose run is finished. The steady window leaves out the first and last tenth of the time between
-/// first and last arrival, moved inwards to the borders of the series' buckets.
+/// Draws everything from a collector whose run is finished. The steady window leaves out the first and last
+/// tenth of the time between first and last arrival, moved inwards to the borders of the series' buckets.
 Report make_report(const Collector& collector, const ReportContext& context);
-/// Replicates with independent seeds as one report: figures are means with t intervals, counts are sums, thresholds are judged
-/// on the means. Class, tenant and source names must agree.
+/// Replicates with independent seeds as one report: figures are means with t intervals, counts are sums,
+/// thresholds are judged on the means. Class, tenant and source names must agree.
 Report merge_replicates(const std::vector<Report>& reports);
 
-/// One JSON document: schema_version, tool_version, command, config, inputs, seed, result. Nothing in it depends on the machine or the
-/// time of day.
+/// One JSON document: schema_version, tool_version, command, config, inputs, seed, result. Nothing in it
+/// depends on the machine or the time of day.
 Json report_json(const Report& report, const ReportContext& context);
 /// How a table is printed.
 struct TableOptions {

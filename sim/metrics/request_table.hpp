@@ -24,10 +24,10 @@ class RequestTable {
   bool good(std::int64_t row) const;
   /// Rows in order of request id (order of arrival).
   std::vector<std::uint32_t> rows_by_id() const;
-  /// Appends the metric's defined values to `values` for rows that arrived in [begin, end) and whose cell has `selected` set
-  /// (empty: all), in the order of the table; returns how many had none.
-  std::int64_t gather(Metric metric, std::int64_t begin_ps, std::int64_t end_ps, std::span<const char> selected,
-                      std::vector<std::int64_t>& values) const;
+  /// Appends the metric's defined values to `values` for rows that arrived in [begin, end) and whose cell has
+  /// `selected` set (empty: all), in the order of the table; returns how many had none.
+  std::int64_t gather(Metric metric, std::int64_t begin_ps, std::int64_t end_ps,
+                      std::span<const char> selected, std::vector<std::int64_t>& values) const;
   void clear();
 
  private:

@@ -36,7 +36,8 @@ struct SeriesSample {
   std::int32_t waiting = 0;
 };
 
-/// A run over time in a bounded number of equal buckets: when time outgrows them, neighbours merge and the width doubles.
+/// A run over time in a bounded number of equal buckets: when time outgrows them, neighbours merge and the
+/// width doubles.
 class TimeSeries {
  public:
   /// `buckets_max` is even. The width starts at one microsecond.

@@ -22,20 +22,24 @@ struct Slo {
   Metric metric = Metric::ttft;
   /// Quantile in (0, 1], 1 for `max`; nothing for `mean`.
   std::optional<double> quantile;
-  /// `<` and `<=` hold below the limit, `>` and `>=` above it; the limit itself passes in both.
+  /// True for `<` and `<=`, false for `>` and `>=`.
   bool below = true;
+  /// Whether the limit itself passes (`<=`, `>=`).
+  bool inclusive = false;
   /// Limit of a latency, picoseconds.
   std::int64_t limit_ps = 0;
   /// Limit of goodput, a share in [0, 1].
   double limit_share = 0;
 };
 
-/// Parses one threshold: `[class:]metric.statistic<duration` or `[class:]goodput>share`; durations need a unit, shares are
-/// numbers in [0, 1] or end in `%`. A UsageError says what was expected and suggests the nearest name.
+/// Parses one threshold: `[class:]metric.statistic<duration` or `[class:]goodput>share`; durations need a
+/// unit, shares are numbers in [0, 1] or end in `%`. A UsageError says what was expected and suggests the
+/// nearest name.
 Slo parse_slo(std::string_view text);
 /// Finds each threshold's class among the names; an unknown one is a UsageError that lists them.
 void resolve_slos(std::vector<Slo>& slos, const std::vector<std::string>& class_names);
-/// Whether the threshold binds each single request of its class, too: an upper limit on anything but the pooled gap.
+/// Whether the threshold binds each single request of its class, too: an upper limit on anything but the
+/// pooled gap.
 bool is_per_request(const Slo& slo);
 
 /// A threshold against its measured value.

@@ -12,9 +12,9 @@ namespace foretoken {
 
 /// What a step log says about its run.
 struct StepLogHeader {
-  std::string config_hash;  ///< SHA-256 of the resolved configuration, hexadecimal.
-  std::string profile_hash; ///< Of the cost profile; empty when the steps were run and not priced.
-  bool columns = false;     ///< Whether plans had decode rows, which are then in the hashes.
+  std::string config_hash;   ///< SHA-256 of the resolved configuration, hexadecimal.
+  std::string profile_hash;  ///< Of the cost profile; empty when the steps were run and not priced.
+  bool columns = false;      ///< Whether plans had decode rows, which are then in the hashes.
   std::int32_t depth = 0;
   /// Anything else the writer wants to keep.
   Json notes;
@@ -73,8 +73,9 @@ struct StepLog {
   std::deque<std::vector<std::uint64_t>> hashes;
 };
 
-/// Writes a step log as JSON lines while the run goes on: header, then arrivals, steps and endings as they come, then a closing line.
-/// Written straight to the file and flushed every `flush_lines` lines, so that a run that is cut keeps what it has.
+/// Writes a step log as JSON lines while the run goes on: header, then arrivals, steps and endings as they
+/// come, then a closing line. Written straight to the file and flushed every `flush_lines` lines, so that a
+/// run that is cut keeps what it has.
 class StepLogWriter final : public Observer {
  public:
   /// Creates the file; a DeviceError names path and reason where that fails, here and in every write.
@@ -108,7 +109,8 @@ class StepLogWriter final : public Observer {
   std::vector<RequestId> ids_;  // by handle
 };
 
-/// Reads a step log; an InputError names file and line for anything malformed but a last line that was cut off.
+/// Reads a step log; an InputError names file and line for anything malformed but a last line that was cut
+/// off.
 StepLog read_step_log(const std::string& path);
 
 /// The first difference between two runs' plans.

@@ -1,0 +1,76 @@
+#include "sim/metrics/request_table.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/base/check.hpp"
+
+namespace foretoken {
+
+void RequestTable::append(RequestId id, std::uint32_t cell, bool good, std::int64_t arrival_ps,
+                          const std::array<std::int64_t, kRequestMetrics>& value_ps) {
+  const auto row = static_cast<std::size_t>(size_ % kChunkRows);
+  if (row == 0) chunks_.push_back(std::make_unique_for_overwrite<Chunk>());
+  Chunk& chunk = *chunks_.back();
+  for (std::size_t m = 0; m < kRequestMetrics; ++m) chunk.values[m][row] = value_ps[m];
+  chunk.arrivals[row] = arrival_ps;
+  chunk.ids[row] = static_cast<std::uint32_t>(id);
+  chunk.cells[row] = cell | (good ? kGood : 0u);
+  ++size_;
+}
+
+std::int64_t RequestTable::value_ps(Metric metric, std::int64_t row) const {
+  return chunk(row).values[index(metric)][static_cast<std::size_t>(row % kChunkRows)];
+}
+
+std::int64_t RequestTable::arrival_ps(std::int64_t row) const {
+  return chunk(row).arrivals[static_cast<std::size_t>(row % kChunkRows)];
+}
+
+std::uint32_t RequestTable::cell(std::int64_t row) const {
+  return chunk(row).cells[static_cast<std::size_t>(row % kChunkRows)] & ~kGood;
+}
+
+bool RequestTable::good(std::int64_t row) const {
+  return (chunk(row).cells[static_cast<std::size_t>(row % kChunkRows)] & kGood) != 0;
+}
+
+std::vector<std::uint32_t> RequestTable::rows_by_id() const {
+  std::vector<std::uint32_t> rows(static_cast<std::size_t>(size_));
+  std::iota(rows.begin(), rows.end(), 0u);
+  const auto id = [&](std::uint32_t row) { return chunk(row).ids[row % kChunkRows]; };
+  std::sort(rows.begin(), rows.end(), [&](std::uint32_t a, std::uint32_t b) { return id(a) < id(b); });
+  return rows;
+}
+
+std::int64_t RequestTable::gather(Metric metric, std::int64_t begin_ps, std::int64_t end_ps,
+                                  std::span<const char> selected, std::vector<std::int64_t>& values) const {
+  std::int64_t undefined = 0;
+  for (std::size_t c = 0; c < chunks_.size(); ++c) {
+    const Chunk& chunk = *chunks_[c];
+    const auto rows =
+        static_cast<std::size_t>(std::min(kChunkRows, size_ - static_cast<std::int64_t>(c) * kChunkRows));
+    const auto& column = chunk.values[index(metric)];
+    const std::size_t base = values.size();
+    values.resize(base + rows);
+    std::int64_t* out = values.data() + base;
+    // Branch-free, since about a fifth of the rows fall outside the steady window and nobody can guess which.
+    for (std::size_t r = 0; r < rows; ++r) {
+      const bool inside = (chunk.arrivals[r] >= begin_ps) & (chunk.arrivals[r] < end_ps) &
+                          (selected.empty() || selected[chunk.cells[r] & ~kGood] != 0);
+      *out = column[r];
+      out += inside & (column[r] >= 0);
+      undefined += inside & (column[r] < 0);
+    }
+    values.resize(static_cast<std::size_t>(out - values.data()));
+  }
+  return undefined;
+}
+
+void RequestTable::clear() {
+  chunks_.clear();
+  chunks_.shrink_to_fit();
+  size_ = 0;
+}
+
+}  // namespace foretoken
