@@ -159,11 +159,11 @@ constexpr Parameter kV1Chunked{
 constexpr Parameter kV1Sequences{
     integer_field(
         "max_num_seqs", "sequences", 1, 1e6, "null",
-        "Resident sequences at most; default: 1024 on devices of 70 GiB and more (not A100), else 256"),
+        "Resident sequences at most; default: 256, from 70 GiB (not A100) 1024"),
     apply_v1_sequences};
 constexpr Parameter kV1Tokens{
     integer_field("max_num_batched_tokens", "tokens", 1, kInt32Max, "null",
-                  "Tokens in one step; default: 8192 on devices of 70 GiB and more (not A100), else 2048"),
+                  "Tokens in one step; default: 2048, from 70 GiB (not A100) 8192"),
     apply_v1_tokens};
 constexpr Parameter kV1LongPrefill{integer_field("long_prefill_token_threshold", "tokens", 0, kInt32Max, "0",
                                                  "Tokens of one request in one step at most; 0: no limit"),
@@ -198,7 +198,7 @@ constexpr Parameter kV0Chunked{
     apply_v0_chunked};
 constexpr Parameter kV0Tokens{
     integer_field("max_num_batched_tokens", "tokens", 1, kInt32Max, "null",
-                  "Tokens in one step; default: 2048, and whole prompts need at least max_model_len"),
+                  "Tokens in one step; default: 2048, whole prompts max_model_len"),
     apply_v0_tokens};
 constexpr Parameter kV0Preemption{
     choice_field("preemption_mode", "recompute|swap", "null", "How a sequence yields; default: recompute"),

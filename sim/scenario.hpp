@@ -32,8 +32,9 @@ struct CostConfig {
 /// How a run is measured: the section `metrics` of a scenario.
 struct MetricsConfig {
   std::int64_t exact_requests_max = 4'000'000;  ///< Finished requests up to which percentiles are exact.
-  std::int64_t bootstrap_resamples = 400;       ///< Of the moving-block bootstrap on a fixed trace; 0: no intervals.
-  std::int64_t bootstrap_block = 0;             ///< Requests per block; 0: chosen from the run.
+  std::int64_t bootstrap_resamples =
+      400;                           ///< Of the moving-block bootstrap on a fixed trace; 0: no intervals.
+  std::int64_t bootstrap_block = 0;  ///< Requests per block; 0: chosen from the run.
 };
 
 /// Everything a run needs, read from one file and resolved: no default is open any more.
@@ -68,11 +69,15 @@ Scenario read_scenario(const Json& document, const std::string& name, const std:
 /// The resolved scenario, defaults included; reads back as the same one.
 Json scenario_to_json(const Scenario& scenario);
 
-/// The price of a step, with counters of its own. Reads the profile where there is one.
-std::unique_ptr<StepCost> scenario_cost(const Scenario& scenario);
-
-/// The hardware floor of the scenario's model on its device; all zero where either is unknown.
-HardwareFloor scenario_floor(const Scenario& scenario);
+/// Price of a step, and what it stands on.
+struct ScenarioCost {
+  std::unique_ptr<StepCost> cost;   ///< With counters of its own.
+  DeviceSheet limits;               ///< What the hardware can do; zeros where unknown.
+  std::string evidence;             ///< Grade and origin, for reports.
+  std::optional<ModelShape> shape;  ///< The model that is priced, where there is one.
+};
+/// Makes the cost; reads the profile where there is one. A profile of another model is an InputError.
+ScenarioCost scenario_cost(const Scenario& scenario);
 
 /// JSON Schema (draft 2020-12) of a scenario file, made from the same rows that the reader uses.
 Json scenario_schema();

@@ -62,10 +62,16 @@ Json scenario_to_json(const Scenario& scenario) {
   return json;
 }
 
-std::unique_ptr<StepCost> scenario_cost(const Scenario& scenario) {
+ScenarioCost scenario_cost(const Scenario& scenario) {
   const CostConfig& cost = scenario.cost;
-  if (cost.kind == CostKind::affine) return make_affine_cost(cost.affine);
-  const DeploymentOptions& deployment = scenario.deployment;
+  ScenarioCost result;
+  result.shape = scenario.shape;
+  if (scenario.sheet) result.limits = *scenario.sheet;
+  if (cost.kind == CostKind::affine) {
+    result.cost = make_affine_cost(cost.affine);
+    result.evidence = "stated cost";
+    return result;
+  }
   if (cost.kind == CostKind::profile) {
     const Profile profile = read_profile(cost.profile);
     ModelShape measured = profile.origin.shape;
@@ -73,21 +79,24 @@ std::unique_ptr<StepCost> scenario_cost(const Scenario& scenario) {
     if (scenario.shape && !(measured == *scenario.shape))
       throw input_error(cost.profile, "a profile of the model " + scenario.model,
                         "one of " + profile.origin.shape.name);
-    return make_cost(profile);
+    result.cost = make_cost(profile);
+    result.limits = profile.origin.limits;
+    result.shape = profile.origin.shape;
+    result.evidence = std::string(grade_name(profile.origin.grade)) + " profile " +
+                      profile.hash.substr(0, 12) + " of " + profile.origin.shape.name + " on " +
+                      profile.origin.device;
+    return result;
   }
+  const DeploymentOptions& deployment = scenario.deployment;
   RooflineOptions options = cost.roofline;
   options.tensor_parallel = deployment.tensor_parallel;
   options.weight_precision = deployment.weight_precision;
   options.kv_precision = deployment.kv_precision;
   options.block_tokens = deployment.block_tokens;
-  return make_roofline_cost(*scenario.shape, *scenario.sheet, options);
-}
-
-HardwareFloor scenario_floor(const Scenario& scenario) {
-  if (!scenario.shape || !scenario.sheet) return {};
-  const DeploymentOptions& deployment = scenario.deployment;
-  return make_floor(*scenario.shape, deployment.weight_precision, deployment.kv_precision, *scenario.sheet,
-                    deployment.tensor_parallel);
+  result.cost = make_roofline_cost(*scenario.shape, *scenario.sheet, options);
+  result.evidence = "roofline of " + scenario.shape->name + " on " +
+                    std::to_string(deployment.tensor_parallel) + " x " + scenario.sheet->name;
+  return result;
 }
 
 }  // namespace foretoken

@@ -1,0 +1,79 @@
+#include "sim/base/error.hpp"
+#include "sim/simulation.hpp"
+
+namespace foretoken {
+namespace {
+
+constexpr int kDoublingsMax = 40;
+
+/// A search over rates; remembers what it tried.
+class CapacitySearch {
+ public:
+  CapacitySearch(const Scenario& scenario, const CapacityOptions& options)
+      : scenario_(scenario), options_(options) {
+    // Percentiles and intervals are not looked at, so no time goes into them.
+    scenario_.replicates = 1;
+    scenario_.slo.clear();
+    scenario_.metrics.bootstrap_resamples = 0;
+  }
+
+  /// Whether a rate holds.
+  bool holds(double rate_per_s) {
+    SimulateOptions options;
+    options.stop = options_.stop;
+    const Simulation run = simulate(at_rate(scenario_, rate_per_s), options);
+    if (run.stopped) result_.stopped = true;
+    const CapacityPoint point{rate_per_s, run.report.steady.served_share.value_or(0.0)};
+    if (result_.stopped) return false;
+    result_.points.push_back(point);
+    if (options_.progress) options_.progress(point);
+    const bool is_served = point.served_share >= options_.served_share_min;
+    if (is_served && rate_per_s > result_.rate_per_s) {
+      result_.rate_per_s = rate_per_s;
+      result_.served_share = point.served_share;
+    }
+    if (!is_served && (result_.rate_failed_per_s == 0 || rate_per_s < result_.rate_failed_per_s))
+      result_.rate_failed_per_s = rate_per_s;
+    return is_served;
+  }
+
+  CapacityResult search(double rate_per_s) {
+    bracket(rate_per_s);
+    while (!result_.stopped && has_bracket() &&
+           result_.rate_failed_per_s - result_.rate_per_s > options_.tolerance * result_.rate_per_s)
+      holds(0.5 * (result_.rate_per_s + result_.rate_failed_per_s));
+    return result_;
+  }
+
+ private:
+  bool has_bracket() const { return result_.rate_per_s > 0 && result_.rate_failed_per_s > 0; }
+
+  void bracket(double rate_per_s) {
+    const bool starts_held = holds(rate_per_s);
+    for (int i = 0; i < kDoublingsMax && !has_bracket() && !result_.stopped; ++i) {
+      rate_per_s *= starts_held ? 2.0 : 0.5;
+      holds(rate_per_s);
+    }
+  }
+
+  Scenario scenario_;
+  const CapacityOptions& options_;
+  CapacityResult result_;
+};
+
+}  // namespace
+
+Scenario at_rate(const Scenario& scenario, double rate_per_s) {
+  Scenario changed = scenario;
+  changed.workload = at_rate(scenario.workload, rate_per_s);
+  return changed;
+}
+
+CapacityResult find_capacity(const Scenario& scenario, const CapacityOptions& options) {
+  const double rate_per_s = offered_rate_per_s(scenario.workload);
+  if (rate_per_s <= 0)
+    throw InputError("workload: expected arrivals at a rate, found a closed loop, whose rate is an outcome");
+  return CapacitySearch(scenario, options).search(rate_per_s);
+}
+
+}  // namespace foretoken
