@@ -125,10 +125,13 @@ enum class IdleReason : std::uint8_t { no_work, join_rule, in_flight, transfer }
 
 /// The scheduler's answer: a step, or a reason to idle and when to ask again at the latest.
 struct Decision {
-  /// Null when idle. Points into the scheduler; lives as its views do.
+  /// Points into the scheduler and lives as its views do. Null when there is nothing to do at all; a plan without new tokens is not a step, it only
+  /// says what else was decided (evictions, copies).
   StepPlan* plan = nullptr;
   Time idle_until = kNever;
   IdleReason idle_reason = IdleReason::no_work;
+
+  bool runs() const { return plan != nullptr && plan->new_tokens > 0; }
 };
 
 /// KV memory at one moment, in blocks and tokens.
