@@ -112,6 +112,8 @@ class JsonReader {
   const Json& require(std::string_view key);
   /// A reader for a sub-object (empty when absent).
   JsonReader child(std::string_view key);
+  /// A reader for an element of an array member; the caller has tested that it is one.
+  JsonReader element(std::string_view key, std::size_t index);
 
   /// Typed members. The forms with a fallback return it when the key is absent or null. Numbers outside [low,
   /// high] are refused.

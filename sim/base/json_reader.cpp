@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/check.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/text.hpp"
@@ -84,6 +85,12 @@ const Json& JsonReader::require(std::string_view key) {
 JsonReader JsonReader::child(std::string_view key) {
   const Json* value = get(key);
   return JsonReader(value == nullptr ? kNull : *value, name_, pointer_ + "/" + escaped(key));
+}
+
+JsonReader JsonReader::element(std::string_view key, std::size_t index) {
+  const Json::Array& array = require(key).as_array();
+  FT_CHECK(index < array.size(), index, array.size());
+  return JsonReader(array[index], name_, pointer_ + "/" + escaped(key) + "/" + std::to_string(index));
 }
 
 bool JsonReader::boolean(std::string_view key, bool fallback) {

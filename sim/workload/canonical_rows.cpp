@@ -11,9 +11,9 @@ namespace {
 
 const std::vector<std::string>& row_keys() {
   static const std::vector<std::string> keys{
-      "id",       "arrival_s",     "after",        "input_tokens", "output_tokens", "max_new_tokens", "session", "turn",
-      "priority", "prefix_hashes", "block_tokens", "tenant",       "slo_class",     "model",          "source",  "patience_s",
-      "cancel_after_s"};
+      "id",        "arrival_s", "after",    "input_tokens",  "output_tokens", "max_new_tokens",
+      "session",   "turn",      "priority", "prefix_hashes", "block_tokens",  "tenant",
+      "slo_class", "model",     "source",   "patience_s",    "cancel_after_s"};
   return keys;
 }
 
@@ -35,7 +35,8 @@ class CanonicalRows final : public RowParser {
       if (key == "arrival_s") has_arrival = true;
       if (!read_member(row, key, value, record)) refuse_key(row, key);
     }
-    if (has_arrival == !record.after_id.empty()) row.fail("", "either arrival_s or after", has_arrival ? "both" : "neither");
+    if (has_arrival == !record.after_id.empty())
+      row.fail("", "either arrival_s or after", has_arrival ? "both" : "neither");
     if (record.input_tokens < 0) row.fail("", "a member \"input_tokens\"", "none");
     if (record.output_tokens < 0) row.fail("", "a member \"output_tokens\"", "none");
     check(row, record);
@@ -44,7 +45,8 @@ class CanonicalRows final : public RowParser {
 
  private:
   void read_header(const JsonRow& row) {
-    if (began_) row.fail("foretoken_trace", "one header, on the first line", "a second one or one behind rows");
+    if (began_)
+      row.fail("foretoken_trace", "one header, on the first line", "a second one or one behind rows");
     began_ = true;
     row.integer("foretoken_trace", 1, 1);
     info_.header = row.json();
@@ -75,7 +77,8 @@ class CanonicalRows final : public RowParser {
   }
 
   /// False for a key that means nothing here.
-  static bool read_member(const JsonRow& row, const std::string& key, const Json& value, TraceRecord& record) {
+  static bool read_member(const JsonRow& row, const std::string& key, const Json& value,
+                          TraceRecord& record) {
     if (key == "arrival_s") {
       record.arrival_ns = row.seconds_ns(value, key);
     } else if (key == "after") {
@@ -124,14 +127,16 @@ class CanonicalRows final : public RowParser {
 
   static void check(const JsonRow& row, TraceRecord& record) {
     if (record.output_tokens == 0 && record.max_new_tokens > 0) {
-      row.fail("max_new_tokens", "0 with output_tokens 0 (an embedding)", std::to_string(record.max_new_tokens));
+      row.fail("max_new_tokens", "0 with output_tokens 0 (an embedding)",
+               std::to_string(record.max_new_tokens));
     }
     if (record.output_tokens == 0) record.max_new_tokens = 0;
     if (record.output_tokens > 0 && record.max_new_tokens == 0) {
       row.fail("max_new_tokens", "at least 1 with output_tokens above 0", "0");
     }
     if (record.prefix_hashes.empty()) return;
-    if (record.block_tokens == 0) row.fail("", "block_tokens beside prefix_hashes (or in the header)", "none");
+    if (record.block_tokens == 0)
+      row.fail("", "block_tokens beside prefix_hashes (or in the header)", "none");
     const std::int64_t blocks = blocks_begun(record.input_tokens, record.block_tokens);
     if (static_cast<std::int64_t>(record.prefix_hashes.size()) > blocks) {
       row.fail("prefix_hashes",
@@ -147,6 +152,8 @@ class CanonicalRows final : public RowParser {
 
 }  // namespace
 
-std::unique_ptr<RowParser> make_canonical_parser(TraceInfo& info) { return std::make_unique<CanonicalRows>(info); }
+std::unique_ptr<RowParser> make_canonical_parser(TraceInfo& info) {
+  return std::make_unique<CanonicalRows>(info);
+}
 
 }  // namespace foretoken

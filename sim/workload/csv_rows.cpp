@@ -45,15 +45,24 @@ constexpr std::array kAzure{Known{"TIMESTAMP", Field::wall_time}, Known{"Context
 constexpr std::array kBurstGpt{Known{"Timestamp", Field::arrival},      Known{"Request tokens", Field::input},
                                Known{"Response tokens", Field::output}, Known{"Model", Field::model},
                                Known{"Log Type", Field::source},        Known{"Session ID", Field::session}};
-constexpr std::array kPlain{Known{"input_tokens", Field::input},      Known{"prompt_tokens", Field::input},
-                            Known{"input_length", Field::input},      Known{"output_tokens", Field::output},
-                            Known{"completion_tokens", Field::output}, Known{"output_length", Field::output},
-                            Known{"max_new_tokens", Field::max_new},  Known{"max_tokens", Field::max_new},
-                            Known{"priority", Field::priority},       Known{"turn", Field::turn},
-                            Known{"id", Field::id},                   Known{"request_id", Field::id},
-                            Known{"session", Field::session},         Known{"session_id", Field::session},
-                            Known{"tenant", Field::tenant},           Known{"slo_class", Field::slo_class},
-                            Known{"source", Field::source},           Known{"model", Field::model}};
+constexpr std::array kPlain{Known{"input_tokens", Field::input},
+                            Known{"prompt_tokens", Field::input},
+                            Known{"input_length", Field::input},
+                            Known{"output_tokens", Field::output},
+                            Known{"completion_tokens", Field::output},
+                            Known{"output_length", Field::output},
+                            Known{"max_new_tokens", Field::max_new},
+                            Known{"max_tokens", Field::max_new},
+                            Known{"priority", Field::priority},
+                            Known{"turn", Field::turn},
+                            Known{"id", Field::id},
+                            Known{"request_id", Field::id},
+                            Known{"session", Field::session},
+                            Known{"session_id", Field::session},
+                            Known{"tenant", Field::tenant},
+                            Known{"slo_class", Field::slo_class},
+                            Known{"source", Field::source},
+                            Known{"model", Field::model}};
 constexpr std::array kTimes{Known{"arrival", Field::arrival}, Known{"arrival_time", Field::arrival},
                             Known{"timestamp", Field::arrival}, Known{"patience", Field::patience},
                             Known{"cancel_after", Field::cancel_after}};
@@ -129,7 +138,8 @@ class CsvRows final : public RowParser {
       text->push_back(line[at]);
     }
     line.remove_prefix(at + 1);
-    if (!line.empty() && line.front() != ',') fail("a comma behind the closing quote", quoted(line.substr(0, 1)));
+    if (!line.empty() && line.front() != ',')
+      fail("a comma behind the closing quote", quoted(line.substr(0, 1)));
     unquoted_.push_back(std::move(text));
     return *unquoted_.back();
   }
@@ -146,8 +156,10 @@ class CsvRows final : public RowParser {
   void read_header() {
     for (const auto& [ours, theirs] : mapping_) {
       if (!plain_column(ours)) {
-        throw UsageError("--columns: expected a name such as arrival_s, arrival_ms, input_tokens or output_tokens, "
-                         "found " + quoted(ours));
+        throw UsageError(
+            "--columns: expected a name such as arrival_s, arrival_ms, input_tokens or output_tokens, "
+            "found " +
+            quoted(ours));
       }
       if (std::find(fields_.begin(), fields_.end(), theirs) == fields_.end()) {
         fail("a column " + quoted(theirs) + " for " + ours, header_text());
@@ -159,7 +171,8 @@ class CsvRows final : public RowParser {
       if (known && has(known->field)) fail("one column for each meaning", "a second one, " + quoted(name));
       columns_.push_back(known.value_or(Known{"", Field::ignored}));
     }
-    require(Field::arrival, Field::wall_time, "a column for arrivals with its unit in the name (arrival_s, "
+    require(Field::arrival, Field::wall_time,
+            "a column for arrivals with its unit in the name (arrival_s, "
             "arrival_ms, timestamp_s, ...; --columns arrival_s=NAME says which one it is)");
     require(Field::input, Field::input, "a column input_tokens (or prompt_tokens, input_length)");
     require(Field::output, Field::output, "a column output_tokens (or completion_tokens, output_length)");
@@ -185,8 +198,12 @@ class CsvRows final : public RowParser {
       case Field::arrival: record.arrival_ns = time_ns(column, text); return;
       case Field::input: record.input_tokens = count("input tokens", text, 0); return;
       case Field::output: record.output_tokens = count("output tokens", text, 0); return;
-      case Field::max_new: record.max_new_tokens = text.empty() ? -1 : count("max_new_tokens", text, 0); return;
-      case Field::priority: record.priority = text.empty() ? 0 : count("a priority", text, -kTokensMax); return;
+      case Field::max_new:
+        record.max_new_tokens = text.empty() ? -1 : count("max_new_tokens", text, 0);
+        return;
+      case Field::priority:
+        record.priority = text.empty() ? 0 : count("a priority", text, -kTokensMax);
+        return;
       case Field::turn: record.turn = text.empty() ? 0 : count("a turn", text, 0); return;
       case Field::id: record.id = text; return;
       case Field::session: record.session = text; return;
@@ -216,7 +233,8 @@ class CsvRows final : public RowParser {
     // Data frames that once held a missing value write whole numbers as "18.0".
     if (!value && text.ends_with(".0")) value = parse_int64(text.substr(0, text.size() - 2));
     if (!value || *value < low || *value > kTokensMax) {
-      fail(std::string(what) + " as a whole number in [" + std::to_string(low) + ", " + std::to_string(kTokensMax) + "]",
+      fail(std::string(what) + " as a whole number in [" + std::to_string(low) + ", " +
+               std::to_string(kTokensMax) + "]",
            quoted(text));
     }
     return static_cast<std::int32_t>(*value);

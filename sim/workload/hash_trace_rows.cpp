@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::int64_t kMillisecondsMax = 9'200'000'000'000;
 
-/// Mooncake's JSONL (whole milliseconds, blocks of 512 tokens) and Bailian's (seconds, blocks of 16, chats and turns).
+/// Mooncake's JSONL (whole milliseconds, blocks of 512 tokens) and Bailian's (seconds, blocks of 16, chats
+/// and turns).
 class HashTraceRows final : public RowParser {
  public:
   HashTraceRows(TraceFormat format, TraceInfo& info) : format_(format), info_(info) {
@@ -42,12 +43,13 @@ class HashTraceRows final : public RowParser {
       // The parent names the turn before; a root (-1) begins a session of its own.
       if (record.session == "-1") record.session = record.id;
     }
-    if (row.find("turn") != nullptr) record.turn = static_cast<std::int32_t>(row.integer("turn", 0, kTokensMax));
+    if (row.find("turn") != nullptr)
+      record.turn = static_cast<std::int32_t>(row.integer("turn", 0, kTokensMax));
     if (const Json* type = row.find("type")) row.text(*type, "type", record.source);
   }
 
-  /// Mooncake's rows have exactly one hash per begun block, so another number means another block size or unit. Bailian's count
-  /// templates differently, and what goes beyond the prompt is cut and counted.
+  /// Mooncake's rows have exactly one hash per begun block, so another number means another block size or
+  /// unit. Bailian's count templates differently, and what goes beyond the prompt is cut and counted.
   void check_blocks(const JsonRow& row, TraceRecord& record) const {
     const auto blocks = static_cast<std::size_t>(blocks_begun(record.input_tokens, record.block_tokens));
     if (record.prefix_hashes.size() <= blocks) return;

@@ -27,7 +27,8 @@ std::int64_t JsonRow::integer(std::string_view key, std::int64_t low, std::int64
   return integer(*value, key, low, high);
 }
 
-std::int64_t JsonRow::integer(const Json& value, std::string_view key, std::int64_t low, std::int64_t high) const {
+std::int64_t JsonRow::integer(const Json& value, std::string_view key, std::int64_t low,
+                              std::int64_t high) const {
   // Compared as a double first: integers beyond 64 bits arrive as doubles.
   const double wide = value.is_number() ? value.as_double() : 0.0;
   const bool whole = value.is_number() && std::trunc(wide) == wide && std::abs(wide) < 9.2e18;

@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string_view>
 
 namespace foretoken {
@@ -25,13 +27,21 @@ inline constexpr std::int32_t kTokensMax = 100'000'000;
 LengthSpec fixed_length(std::int32_t tokens);
 /// Whole numbers in [min, max], all equally likely.
 LengthSpec uniform_length(std::int32_t min, std::int32_t max);
-/// Log-normal by its own mean and standard deviation, clamped to [min, max].
-LengthSpec log_normal_by_sd(double mean, double sd, std::int32_t min = 1, std::int32_t max = kTokensMax);
-/// Log-normal by mean and median; the mean must exceed the median (FT_CHECK).
-LengthSpec log_normal_by_p50(double mean, double p50, std::int32_t min = 1, std::int32_t max = kTokensMax);
-/// Log-normal by mean and 99th percentile; nothing has those two when p99 < mean or p99 > 14.9 mean (then
-/// sigma is not a number and the caller refuses it).
-LengthSpec log_normal_by_p99(double mean, double p99, std::int32_t min = 1, std::int32_t max = kTokensMax);
+/// Two facts about a log-normal distribution, the others not a number: mean and one of standard deviation,
+/// median or 99th percentile; median and 99th percentile; or mu and sigma themselves.
+struct LengthMoments {
+  double mean = std::numeric_limits<double>::quiet_NaN();
+  double sd = std::numeric_limits<double>::quiet_NaN();
+  double p50 = std::numeric_limits<double>::quiet_NaN();
+  double p99 = std::numeric_limits<double>::quiet_NaN();
+  double mu = std::numeric_limits<double>::quiet_NaN();
+  double sigma = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// Log-normal with those moments, clamped to [min, max]; nothing when other than two are given or no such
+/// distribution exists (a mean below the median, a 99th percentile more than 14.9 times the mean).
+std::optional<LengthSpec> log_normal(const LengthMoments& given, std::int32_t min = 1,
+                                     std::int32_t max = kTokensMax);
 /// Mean before clamping and rounding.
 double mean(const LengthSpec& spec);
 /// The value for a uniform draw `u` in (0, 1) and a standard normal draw `z`; only one of them is used.

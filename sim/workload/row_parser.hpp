@@ -9,7 +9,8 @@
 
 namespace foretoken {
 
-/// Turns the lines of one format into records. Token counts may be zero here; the reader has the rules for that.
+/// Turns the lines of one format into records. Token counts may be zero here; the reader has the rules for
+/// that.
 class RowParser {
  public:
   virtual ~RowParser() = default;
@@ -17,7 +18,8 @@ class RowParser {
   virtual bool parse(std::string_view line, std::int64_t number, TraceRecord& record) = 0;
 };
 
-/// Parsers by format. They note in `info`, which must outlive them, what they learn on the way; `info.path` names the file in errors.
+/// Parsers by format. They note in `info`, which must outlive them, what they learn on the way; `info.path`
+/// names the file in errors.
 std::unique_ptr<RowParser> make_csv_parser(TraceFormat format, const std::vector<ColumnName>& columns,
                                            TraceInfo& info);
 /// For mooncake and bailian.

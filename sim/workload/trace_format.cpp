@@ -49,10 +49,11 @@ TraceFormat detect_json(std::string_view line, std::string_view name) {
   if (has_members(row, {"input_tokens"}) && (row.find("arrival_s") || row.find("after"))) {
     return TraceFormat::canonical;
   }
-  throw input_error(std::string(name) + ":1",
-                    "a row of a known JSONL trace: mooncake (timestamp, input_length, hash_ids), bailian (chat_id, "
-                    "timestamp, input_length) or canonical (foretoken_trace, or arrival_s and input_tokens)",
-                    shown(line) + "; --format says what it is");
+  throw input_error(
+      std::string(name) + ":1",
+      "a row of a known JSONL trace: mooncake (timestamp, input_length, hash_ids), bailian (chat_id, "
+      "timestamp, input_length) or canonical (foretoken_trace, or arrival_s and input_tokens)",
+      shown(line) + "; --format says what it is");
 }
 
 }  // namespace
@@ -77,8 +78,9 @@ std::vector<ColumnName> parse_columns(std::string_view text) {
   for (const std::string_view pair : split(text, ',')) {
     const std::size_t equals = pair.find('=');
     if (equals == std::string_view::npos || equals == 0 || equals + 1 == pair.size()) {
-      throw UsageError("--columns: expected ours=theirs,..., such as arrival_s=ts,input_tokens=prompt; found \"" +
-                       std::string(pair) + "\"");
+      throw UsageError(
+          "--columns: expected ours=theirs,..., such as arrival_s=ts,input_tokens=prompt; found \"" +
+          std::string(pair) + "\"");
     }
     columns.emplace_back(trim(pair.substr(0, equals)), trim(pair.substr(equals + 1)));
   }
@@ -92,14 +94,16 @@ TraceFormat detect_format(std::string_view first_line, std::string_view name) {
   if (has_all(line, {"Timestamp", "Request tokens", "Response tokens"})) return TraceFormat::burstgpt;
   // What looks like a header of names is a plain CSV file; its parser then says which column is missing.
   const auto columns = split(line, ',');
-  const bool named = columns.size() > 1 && std::none_of(columns.begin(), columns.end(), [](std::string_view c) {
-                       return trim(c).empty() || parse_double(trim(c));
-                     });
+  const bool named =
+      columns.size() > 1 && std::none_of(columns.begin(), columns.end(), [](std::string_view c) {
+        return trim(c).empty() || parse_double(trim(c));
+      });
   if (named) return TraceFormat::csv;
-  throw input_error(std::string(name) + ":1",
-                    "the first line of a known trace: a CSV header (azure, burstgpt, or named columns such as "
-                    "arrival_s,input_tokens,output_tokens) or a JSON object (mooncake, bailian, canonical)",
-                    shown(line) + "; --format says what it is");
+  throw input_error(
+      std::string(name) + ":1",
+      "the first line of a known trace: a CSV header (azure, burstgpt, or named columns such as "
+      "arrival_s,input_tokens,output_tokens) or a JSON object (mooncake, bailian, canonical)",
+      shown(line) + "; --format says what it is");
 }
 
 }  // namespace foretoken

@@ -15,7 +15,8 @@ namespace foretoken {
 namespace {
 
 constexpr std::int64_t kUnknown = -1;
-// A log counts as quantised when fewer than half of its arrival times are distinct; below this many rows nothing is said.
+// A log counts as quantised when fewer than half of its arrival times are distinct; below this many rows
+// nothing is said.
 constexpr std::int64_t kQuantisedRowsMin = 100;
 // The stream of the draws that spread ties: fixed, so that a trace reads the same in every run.
 constexpr RandomStream kSpreadStream(0x666f7265u, 1);
@@ -85,7 +86,8 @@ struct TraceReader::State {
     if (first_line.starts_with("\xef\xbb\xbf")) first_line.erase(0, 3);
     const bool named = options.format == TraceFormat::detect && !options.columns.empty();
     if (named) options.format = TraceFormat::csv;
-    info.format = options.format == TraceFormat::detect ? detect_format(first_line, info.path) : options.format;
+    info.format =
+        options.format == TraceFormat::detect ? detect_format(first_line, info.path) : options.format;
     switch (info.format) {
       case TraceFormat::mooncake:
       case TraceFormat::bailian: parser = make_hash_trace_parser(info.format, info); break;
@@ -119,7 +121,8 @@ struct TraceReader::State {
     return false;
   }
 
-  /// Reads everything and orders it; rows that wait for others go last, where their parents are certainly before them.
+  /// Reads everything and orders it; rows that wait for others go last, where their parents are certainly
+  /// before them.
   void sort_rows() {
     TraceRecord record;
     std::int64_t latest = std::numeric_limits<std::int64_t>::min();

@@ -84,7 +84,8 @@ void TraceSummary::add_arrival(std::int64_t arrival_ns) {
 }
 
 void TraceSummary::add_prefix(const TraceRecord& record) {
-  // A block is reused only behind reused blocks; chaining makes equal hashes behind different beginnings different.
+  // A block is reused only behind reused blocks; chaining makes equal hashes behind different beginnings
+  // different.
   std::uint64_t chain = static_cast<std::uint64_t>(record.block_tokens);
   bool reused = true;
   for (const std::uint64_t hash : record.prefix_hashes) {

@@ -17,7 +17,8 @@ void append_number(std::string& out, std::string_view key, std::int64_t value) {
 }
 
 void append_wait(std::string& out, std::string_view key, Duration wait) {
-  if (wait != kForever) out.append(",\"").append(key).append("\":").append(decimal_seconds(wait.count() / 1000));
+  if (wait != kForever)
+    out.append(",\"").append(key).append("\":").append(decimal_seconds(wait.count() / 1000));
 }
 
 }  // namespace
