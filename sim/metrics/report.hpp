@@ -79,6 +79,10 @@ struct GroupReport {
   double offered_per_s = 0;
   double finished_per_s = 0;
   double delivered_tokens_per_s = 0;
+  /// Half-widths of the 95 % intervals over replicated seeds; zero where there are none.
+  double goodput_half_width = 0;
+  double finished_half_width_per_s = 0;
+  double tokens_half_width_per_s = 0;
 };
 
 /// The steady part of a run: arrivals in its window, and what ended in it.
@@ -146,7 +150,7 @@ std::string report_table(const Report& report, const ReportContext& context, con
 /// The same figures as Markdown tables.
 std::string report_markdown(const Report& report, const ReportContext& context);
 /// One line per scope and metric: scope,name,metric,unit,count,excluded,mean,p50,...
-std::string report_csv(const Report& report, const ReportContext& context);
+std::string report_csv(const Report& report);
 /// Warnings for stderr, one line each.
 std::string warnings_text(const Report& report);
 

@@ -35,10 +35,27 @@ bool RequestTable::good(std::int64_t row) const {
   return (chunk(row).cells[static_cast<std::size_t>(row % kChunkRows)] & kGood) != 0;
 }
 
+RequestId RequestTable::id(std::int64_t row) const {
+  return static_cast<RequestId>(chunk(row).ids[static_cast<std::size_t>(row % kChunkRows)]);
+}
+
 std::vector<std::uint32_t> RequestTable::rows_by_id() const {
-  std::vector<std::uint32_t> rows(static_cast<std::size_t>(size_));
-  std::iota(rows.begin(), rows.end(), 0u);
   const auto id = [&](std::uint32_t row) { return chunk(row).ids[row % kChunkRows]; };
+  std::uint32_t greatest = 0;
+  const auto size = static_cast<std::uint32_t>(size_);
+  for (std::uint32_t row = 0; row < size; ++row) greatest = std::max(greatest, id(row));
+  std::vector<std::uint32_t> rows;
+  if (greatest / 4 <= size) {
+    // Ids are positions in the source, so that they are nearly dense and need no comparisons.
+    constexpr std::uint32_t none = 0xffffffffu;
+    std::vector<std::uint32_t> row_of(std::size_t{greatest} + 1, none);
+    for (std::uint32_t row = 0; row < size; ++row) row_of[id(row)] = row;
+    for (const std::uint32_t row : row_of)
+      if (row != none) rows.push_back(row);
+    if (rows.size() == size) return rows;
+  }
+  rows.resize(size);
+  std::iota(rows.begin(), rows.end(), 0u);
   std::sort(rows.begin(), rows.end(), [&](std::uint32_t a, std::uint32_t b) { return id(a) < id(b); });
   return rows;
 }

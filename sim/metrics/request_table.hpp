@@ -22,6 +22,7 @@ class RequestTable {
   std::int64_t arrival_ps(std::int64_t row) const;
   std::uint32_t cell(std::int64_t row) const;
   bool good(std::int64_t row) const;
+  RequestId id(std::int64_t row) const;
   /// Rows in order of request id (order of arrival).
   std::vector<std::uint32_t> rows_by_id() const;
   /// Appends the metric's defined values to `values` for rows that arrived in [begin, end) and whose cell has

@@ -27,4 +27,18 @@ void RequestTotals::add(const RequestTotals& other) {
   stalled_ps += other.stalled_ps;
 }
 
+void WorkTotals::add(const WorkTotals& other) {
+  weight_passes += other.weight_passes;
+  new_tokens += other.new_tokens;
+  computed_tokens += other.computed_tokens;
+  sampled_rows += other.sampled_rows;
+  attention_pairs += other.attention_pairs;
+  context_tokens_read += other.context_tokens_read;
+  padding_tokens += other.padding_tokens;
+  dead_tokens += other.dead_tokens;
+  wasted_tokens += other.wasted_tokens;
+  swapped_blocks_out += other.swapped_blocks_out;
+  swapped_blocks_in += other.swapped_blocks_in;
+}
+
 }  // namespace foretoken

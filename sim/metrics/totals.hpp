@@ -54,6 +54,7 @@ struct WorkTotals {
   std::int64_t wasted_tokens = 0;        ///< Computed for sequences whose end was seen one step late.
   std::int64_t swapped_blocks_out = 0;
   std::int64_t swapped_blocks_in = 0;
+  void add(const WorkTotals& other);
   friend bool operator==(const WorkTotals&, const WorkTotals&) = default;
 };
 
