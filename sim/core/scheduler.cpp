@@ -68,7 +68,8 @@ std::int64_t Scheduler::held_blocks(Slot slot) const {
   const Row& row = rows_[index(slot)];
   if (pool_.cache()) return static_cast<std::int64_t>(pool_.cache()->table(slot).size());
   if (policy_.take == Take::reserved || row.state != RowState::lock_step) return row.blocks;
-  const bool granted = lock_step_granted_ || row.granted_in == now_planning_->plan.number;
+  // While a plan is being made, a granted row holds the block of its new token before its context has grown.
+  const bool granted = granting_ && (lock_step_granted_ || row.granted_in == now_planning_->plan.number);
   return blocks_for(lock_step_.context(slot) + (granted ? 1 : 0), policy_.block_tokens);
 }
 
@@ -108,7 +109,6 @@ void Scheduler::starve(Slot slot, LeftOut reason) {
   insert_catching(slot);
   now_planning_->changes.push_back({slot, row.request, row.computed, false});
   count_left_out(reason, 1);
-  starved_ = true;
 }
 
 void Scheduler::drain(Slot slot) {

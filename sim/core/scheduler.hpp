@@ -225,7 +225,7 @@ class Scheduler {
   Time now_{};
   std::int64_t budget_ = 0;
   bool lock_step_granted_ = false;  // all lock-step rows got their token
-  bool starved_ = false;
+  bool granting_ = false;           // between the start of a plan and its end
   std::int32_t resident_at_start_ = 0;
   Time wake_ = kNever;
   bool join_refused_ = false;

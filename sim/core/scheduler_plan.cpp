@@ -31,7 +31,7 @@ void Scheduler::begin_plan(Time now) {
   now_ = now;
   budget_ = policy_.batch_tokens_max > 0 ? policy_.batch_tokens_max : std::numeric_limits<std::int64_t>::max() / 2;
   lock_step_granted_ = false;
-  starved_ = false;
+  granting_ = true;
   resident_at_start_ = resident_;
   wake_ = kNever;
   join_refused_ = false;
@@ -197,6 +197,7 @@ void Scheduler::complete_rows() {
 void Scheduler::finish_plan() {
   Buffers& b = *now_planning_;
   StepPlan& p = b.plan;
+  granting_ = false;
   if (lock_step_granted_) {
     p.decode_count = lock_step_.count();
     p.decode_context_sum = lock_step_.context_sum();
