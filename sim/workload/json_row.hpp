@@ -15,6 +15,7 @@ class JsonRow {
   JsonRow(std::string_view line, const std::string& path, std::int64_t number);
 
   const Json& json() const { return value_; }
+  /// The member of that name, or null.
   const Json* find(std::string_view key) const { return value_.find(key); }
   /// A whole number in [low, high] under a key that must be there.
   std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high) const;

@@ -80,6 +80,7 @@ class NameTable {
 class ClassMix {
  public:
   ClassMix(const std::vector<ClassSpec>& classes, std::uint64_t seed);
+  /// Index of the class.
   std::size_t choose(std::uint64_t i) const {
     if (shares_.size() < 2) return 0;
     const double u = draws_.uniform(i);

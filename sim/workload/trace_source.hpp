@@ -66,8 +66,4 @@ class TraceSource final : public WorkloadSource {
   WorkloadCounts counts_;
 };
 
-/// Requests per second of the rows in the window, at the trace's own speed; reads the file. InputError when
-/// the window has fewer than two arrival times.
-double measure_rate_per_s(const TraceSpec& trace);
-
 }  // namespace foretoken

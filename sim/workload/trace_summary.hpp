@@ -13,9 +13,12 @@ namespace foretoken {
 /// Counts of whole numbers, for exact percentiles in memory that grows with the distinct values only.
 class TokenHistogram {
  public:
+  /// Counts a value.
   void add(std::int32_t value);
   std::int64_t count() const { return count_; }
+  /// The largest value; 0 when empty.
   std::int32_t max() const;
+  /// Arithmetic mean; 0 when empty.
   double mean() const;
   /// Percentile `p` in [0, 100] with linear interpolation between order statistics (numpy's default); 0 when
   /// empty.
@@ -30,6 +33,7 @@ class TokenHistogram {
 /// What `trace inspect` tells about the rows.
 class TraceSummary {
  public:
+  /// Counts a row; rows come in the order of the trace.
   void add(const TraceRecord& record);
 
   std::int64_t requests() const { return input_.count(); }

@@ -123,7 +123,9 @@ struct WorkloadCounts {
 /// A source that knows its names and what it did. `names` grows while a trace is read.
 class WorkloadSource : public Source {
  public:
+  /// Names met so far.
   virtual const WorkloadNames& names() const = 0;
+  /// What was offered, dropped and cut so far.
   virtual const WorkloadCounts& counts() const = 0;
   /// Doubts about what has been offered so far.
   virtual std::vector<WorkloadWarning> warnings() const = 0;
@@ -134,6 +136,10 @@ class WorkloadSource : public Source {
 /// Builds the source; opens and checks what it reads from. InputError for a bad file or an impossible
 /// specification.
 std::unique_ptr<WorkloadSource> make_source(const WorkloadSpec& spec);
+
+/// Requests per second of the rows in the window, at the trace's own speed; reads the file. InputError when
+/// the window has fewer than two arrival times.
+double measure_rate_per_s(const TraceSpec& trace);
 
 /// Requests per second that the workload offers in the long run; measures a trace by reading it. 0 for closed
 /// loops, whose rate is an outcome.
