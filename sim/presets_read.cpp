@@ -23,6 +23,25 @@ const Preset& read_preset(JsonReader& reader) {
   reader.fail("preset", expected, found);
 }
 
+bool has_parameter(const Preset& preset, std::string_view name) {
+  for (const EngineParameter* parameter : preset.parameters) {
+    if (parameter->field.name == name) return true;
+  }
+  return false;
+}
+
+/// A parameter of another engine is not misspelt, so that a nearest name would mislead.
+void refuse_foreign(const JsonReader& reader, const Preset& preset) {
+  for (const Preset& other : presets()) {
+    for (const EngineParameter* parameter : other.parameters) {
+      const std::string_view name = parameter->field.name;
+      if (reader.has(name) && !has_parameter(preset, name))
+        reader.fail(name, "a parameter of " + std::string(preset.name),
+                    "a parameter of " + std::string(other.name));
+    }
+  }
+}
+
 }  // namespace
 
 const Preset* find_preset(std::string_view name) {
@@ -35,6 +54,7 @@ const Preset* find_preset(std::string_view name) {
 EngineConfig read_engine(JsonReader reader, const EngineContext& context) {
   EngineConfig engine;
   engine.preset = &read_preset(reader);
+  refuse_foreign(reader, *engine.preset);
   engine.settings.policy = engine.preset->policy();
   engine.parameters = Json::object();
   for (const EngineParameter* parameter : engine.preset->parameters) {
