@@ -6,6 +6,12 @@
 #include "sim/core/scheduler.hpp"
 
 namespace foretoken {
+namespace {
+
+/// Longer windows save little, since a window costs as much as a step, and looking further ahead costs more.
+constexpr std::int64_t kWindowRepeatsMax = 64;
+
+}  // namespace
 
 Decision Scheduler::plan(Time now) {
   begin_plan(now);
@@ -75,6 +81,8 @@ bool Scheduler::grant_fast(Phase phase) {
   std::int64_t left = budget_ - decodes;
   for (const Slot slot : catching_up_) {
     const Row& row = rows_[index(slot)];
+    // An earlier phase of this plan has served it.
+    if (row.granted_in == now_planning_->plan.number) continue;
     const std::int32_t debt = row.known - row.computed;
     if (phase != Phase::residents && debt == 1) return false;
     if (phase == Phase::decodes) continue;
@@ -95,8 +103,10 @@ bool Scheduler::grant_fast(Phase phase) {
   budget_ -= decodes;
   if (phase != Phase::prompts) lock_step_granted_ = true;
   if (phase == Phase::decodes) return true;
-  for (const Slot slot : catching_up_)
-    FT_CHECK(grant_walked(slot, capped(rows_[index(slot)].known - rows_[index(slot)].computed)));
+  for (const Slot slot : catching_up_) {
+    const Row& row = rows_[index(slot)];
+    if (row.granted_in != now_planning_->plan.number) FT_CHECK(grant_walked(slot, capped(row.known - row.computed)));
+  }
   return true;
 }
 
@@ -249,7 +259,7 @@ std::int64_t Scheduler::repeats_allowed() const {
   if (!pure || lock_step_.count() == 0 || lock_step_.count() != b.plan.decode_count) return 1;
   if (!catching_up_.empty() || draining_ + loading_ > 0 || !deferred_.empty() || moving_blocks_ > 0) return 1;
   if (wake_ != kNever || (policy_.head_of_line == HeadOfLine::bounded_skip && !waiting_.empty())) return 1;
-  std::int64_t repeats = limits_.next(lock_step_.tick(), lock_step_.tick() + TickWheel::kLength - 2) - lock_step_.tick() + 1;
+  std::int64_t repeats = limits_.next(lock_step_.tick(), lock_step_.tick() + kWindowRepeatsMax) - lock_step_.tick() + 1;
   if (policy_.take != Take::reserved) repeats = 1 + lock_step_.ticks_within(pool_.free(), repeats - 1);
   return repeats;
 }
