@@ -267,7 +267,8 @@ std::int64_t Scheduler::repeats_allowed() const {
 Decision Scheduler::decide() {
   Buffers& b = *now_planning_;
   Decision decision;
-  if (b.plan.new_tokens > 0 || !b.evictions.empty() || !b.copies.empty()) decision.plan = &b.plan;
+  const bool decided = !b.evictions.empty() || !b.copies.empty() || !b.changes.empty();
+  if (b.plan.new_tokens > 0 || decided) decision.plan = &b.plan;
   if (b.plan.new_tokens > 0) return decision;
   if (alive_ == 0) {
     decision.idle_reason = IdleReason::no_work;
