@@ -200,6 +200,8 @@ void Engine::launch(StepPlan& plan, Time t) {
   flight_.window = executor_.launch(plan, t);
   FT_CHECK(flight_.window.first > Duration{} || !flight_.window.end_known);
   flight_.repeats = repeats_allowed(plan);
+  // At depth 1 a client may leave at the very start of this window, and the next plan, made then, sees it.
+  if (!deadlines_.empty() && deadlines_.top().at <= t) flight_.repeats = 1;
   flight_.end = flight_.window.end_after(flight_.repeats);
   wake_ = kNever;
   if (flight_.repeats <= 1) return;
