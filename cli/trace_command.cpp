@@ -185,29 +185,28 @@ Json inspect_json(const TraceInspectOptions& options, const TraceInfo& info, con
   for (const WorkloadWarning warning : warnings) {
     texts.push_back(Json::object({{"name", name(warning)}, {"advice", advice(warning)}}));
   }
-  Json result =
-      Json::object({{"format", format.name},
-                    {"time_unit", format.time_unit},
-                    {"block_tokens", info.block_tokens},
-                    {"rows", counts.rows},
-                    {"requests", summary.requests()},
-                    {"zero_output_dropped", counts.zero_output_dropped},
-                    {"hashes_cut", counts.hashes_cut},
-                    {"out_of_order", counts.out_of_order},
-                    {"after_others", summary.closed_loop()},
-                    {"span_s", static_cast<double>(summary.span_ns()) / 1e9},
-                    {"rate_per_s", summary.rate_per_s()},
-                    {"arrival_cv", summary.arrival_cv()},
-                    {"distinct_times", counts.distinct_times},
-                    {"peak_per_s", summary.peak_per_s()},
-                    {"idle_share", summary.idle_share()},
-                    {"dispersion", summary.dispersion()},
-                    {"input_tokens", tokens_json(summary.input())},
-                    {"output_tokens", tokens_json(summary.output())},
-                    {"classes", shares_json(summary.classes())},
-                    {"tenants", shares_json(summary.tenants())},
-                    {"sources", shares_json(summary.sources())},
-                    {"models", shares_json(summary.models())}});
+  Json result = Json::object({{"format", format.name},
+                              {"time_unit", format.time_unit},
+                              {"block_tokens", info.block_tokens},
+                              {"rows", counts.rows},
+                              {"requests", summary.requests()},
+                              {"zero_output_dropped", counts.zero_output_dropped},
+                              {"hashes_cut", counts.hashes_cut},
+                              {"out_of_order", counts.out_of_order},
+                              {"after_others", summary.closed_loop()},
+                              {"span_s", static_cast<double>(summary.span_ns()) / 1e9},
+                              {"rate_per_s", summary.rate_per_s()},
+                              {"arrival_cv", summary.arrival_cv()},
+                              {"distinct_times", counts.distinct_times},
+                              {"peak_per_s", summary.peak_per_s()},
+                              {"idle_share", summary.idle_share()},
+                              {"dispersion", summary.dispersion()},
+                              {"input_tokens", tokens_json(summary.input())},
+                              {"output_tokens", tokens_json(summary.output())},
+                              {"classes", shares_json(summary.classes())},
+                              {"tenants", shares_json(summary.tenants())},
+                              {"sources", shares_json(summary.sources())},
+                              {"models", shares_json(summary.models())}});
   if (summary.has_prefixes()) result.set("prefix_reuse", summary.prefix_reuse());
   Json ignored = Json::array();
   for (const std::string& column : info.ignored_columns) ignored.push_back(column);
@@ -326,9 +325,10 @@ void trace_synth(const TraceSynthOptions& options, std::ostream& log) {
       spec.requests > 0 || spec.duration != kForever || spec.arrivals.kind == ArrivalKind::trace;
   if (!bounded) throw UsageError("expected a number of requests or a duration, found neither");
   const auto source = make_source(spec);
-  Json header =
-      Json::object({{"source", options.source.empty() ? "synthetic, no measured data" : options.source}});
-  if (!options.license.empty()) header.set("license", options.license);
+  const std::string& provenance = options.source.empty() ? spec.provenance : options.source;
+  const std::string& license = options.license.empty() ? spec.license : options.license;
+  Json header = Json::object({{"source", provenance.empty() ? "synthetic, no measured data" : provenance}});
+  if (!license.empty()) header.set("license", license);
   header.set("made_by", "foretoken trace synth");
   for (const ClassSpec& entry : spec.classes) {
     // Rows of classes with other blocks say so themselves.

@@ -86,13 +86,14 @@ void TraceSummary::add_arrival(std::int64_t arrival_ns) {
 void TraceSummary::add_prefix(const TraceRecord& record) {
   // A block is reused only behind reused blocks; chaining makes equal hashes behind different beginnings
   // different.
+  const std::int32_t block_tokens = record.block_tokens;
+  if (block_tokens > 0) blocks_ += (record.input_tokens + block_tokens - 1) / block_tokens;
   std::uint64_t chain = static_cast<std::uint64_t>(record.block_tokens);
   bool reused = true;
   for (const std::uint64_t hash : record.prefix_hashes) {
     chain = mix(chain ^ mix(hash));
     reused = !seen_.insert(chain).second && reused;
     hits_ += reused;
-    ++blocks_;
   }
 }
 

@@ -48,9 +48,10 @@ class TraceSummary {
   double idle_share() const;
   /// Variance over mean of the arrivals in each second; 1 for a Poisson process.
   double dispersion() const;
-  /// Share of prefix blocks that an infinite cache would have held; 0 without prefix data.
+  /// Share of prompt blocks, those without a hash included, that an infinite cache would have held; 0 without
+  /// prefix data.
   double prefix_reuse() const;
-  bool has_prefixes() const { return blocks_ > 0; }
+  bool has_prefixes() const { return !seen_.empty(); }
   const TokenHistogram& input() const { return input_; }
   const TokenHistogram& output() const { return output_; }
   /// Requests that wait for another one to end.

@@ -98,6 +98,9 @@ struct WorkloadSpec {
   /// by the engine) or dropped; they are counted either way and never clipped.
   std::int32_t tokens_max = 0;
   bool drop_over_long = false;
+  /// Where the figures come from and under which licence, for the header of a trace made from this.
+  std::string provenance;
+  std::string license;
 };
 
 /// Names behind the indices in Request.

@@ -227,7 +227,11 @@ WorkloadSpec read_workload_file(const std::string& path) {
   JsonReader reader(document, path == "-" ? "standard input" : path);
   reader.get("$schema");
   reader.get("about");
+  const std::string provenance = reader.string("provenance", "");
+  const std::string license = reader.string("license", "");
   WorkloadSpec spec = read_workload(reader);
+  spec.provenance = provenance;
+  spec.license = license;
   resolve_paths(spec, std::filesystem::path(path).parent_path().string());
   return spec;
 }

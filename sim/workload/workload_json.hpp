@@ -12,7 +12,8 @@ namespace foretoken {
 WorkloadSpec read_workload(JsonReader& reader);
 /// The resolved form, which reads back as the same specification; defaults included.
 Json to_json(const WorkloadSpec& spec);
-/// A file that holds such an object; paths in it are relative to its folder.
+/// A file that holds such an object and perhaps `provenance` and `license`; paths in it are relative to its
+/// folder.
 WorkloadSpec read_workload_file(const std::string& path);
 /// Makes relative trace paths relative to `folder`.
 void resolve_paths(WorkloadSpec& spec, const std::string& folder);
