@@ -7,6 +7,13 @@ target_link_libraries(foretoken_test_main PUBLIC Catch2::Catch2)
 target_include_directories(foretoken_test_main PUBLIC ${PROJECT_SOURCE_DIR})
 target_compile_options(foretoken_test_main PRIVATE -O1)
 
+# What tests of several folders share.
+file(GLOB support CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cpp)
+if(support)
+  add_library(foretoken_test_support STATIC ${support})
+  target_link_libraries(foretoken_test_support PUBLIC foretoken_sim)
+endif()
+
 # What a folder's tests link; a folder not named here links everything.
 set(links_base base)
 set(links_core core base)
@@ -53,6 +60,9 @@ function(foretoken_add_tests FOLDER)
     add_dependencies(foretoken_test_${FOLDER} foretoken foretoken_sim)
   endif()
   list(TRANSFORM links PREPEND foretoken_)
+  if(TARGET foretoken_test_support AND FOLDER MATCHES "^(core|fleet|property|theory|scenario|metrics)$")
+    list(PREPEND links foretoken_test_support)
+  endif()
   target_link_libraries(foretoken_test_${FOLDER} PRIVATE foretoken_test_main ${links} ZLIB::ZLIB)
   target_compile_definitions(foretoken_test_${FOLDER} PRIVATE FORETOKEN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     FORETOKEN_BUILD_DIR="${PROJECT_BINARY_DIR}" FORETOKEN_PROGRAM="${PROJECT_BINARY_DIR}/foretoken"
@@ -89,7 +99,7 @@ endfunction()
 
 file(GLOB folders CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/tests/*)
 foreach(folder IN LISTS folders)
-  if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/tests/${folder} AND NOT folder STREQUAL "fuzz")
+  if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/tests/${folder} AND NOT folder MATCHES "^(fuzz|support)$")
     foretoken_add_tests(${folder})
   endif()
 endforeach()
