@@ -17,7 +17,7 @@ constexpr std::array<TraceFormatFacts, 6> kFacts{{
     {TraceFormat::mooncake, "mooncake", "milliseconds", 512, true, true, false},
     {TraceFormat::bailian, "bailian", "seconds", 16, true, true, false},
     {TraceFormat::canonical, "canonical", "seconds", 0, true, false, true},
-    {TraceFormat::csv, "csv", "as its column says", 0, false, true, false},
+    {TraceFormat::csv, "csv", "the unit of their column", 0, false, true, false},
 }};
 
 bool has_all(std::string_view header, std::initializer_list<std::string_view> names) {

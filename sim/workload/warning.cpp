@@ -18,7 +18,7 @@ constexpr std::array<Row, 10> kRows{{
      "requests of one arrival time were spread uniformly over the tick (--spread-ties uniform)"},
     {"sorted", "rows were out of order and have been sorted by arrival (--sort)"},
     {"zero_output_dropped",
-     "rows without output tokens were dropped as failures; --zero-output keep offers them as embeddings"},
+     "rows without output tokens were dropped as failures; --zero-output keep offers them"},
     {"hashes_cut", "some rows had more prefix hashes than their prompt has blocks; the rest was cut"},
     {"over_long", "some requests exceed the longest sequence; they are counted, never clipped"},
     {"outputs_truncated", "some answers were cut to max_new_tokens; raise it if the trace's lengths matter"},
