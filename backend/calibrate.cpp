@@ -1,0 +1,235 @@
+#include "backend/calibrate.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <optional>
+#include <string>
+
+#include "backend/live_executor.hpp"
+#include "sim/core/random.hpp"
+#include "sim/sim_executor.hpp"
+
+namespace foretoken {
+namespace {
+
+/// One sequence of a shape: tokens that a step computes on top of a context.
+struct SweepRow {
+  std::int32_t tokens = 1;
+  std::int32_t context = 0;
+};
+/// A step to be timed: sequences, and how many times in a row (decodes only, contexts grow).
+struct SweepShape {
+  std::vector<SweepRow> chunks;
+  std::vector<SweepRow> decodes;
+  std::int32_t repeats = 1;
+};
+
+std::vector<std::int32_t> kept(std::vector<std::int32_t> values, std::int32_t most) {
+  values.push_back(most);
+  std::erase_if(values, [&](std::int32_t v) { return v > most; });
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+void add_decodes(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
+  const std::int32_t room = o.tokens_max - 8;
+  for (const std::int32_t batch : kept({1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 21, 24, 27, 32, 48, 64}, o.sequences_max)) {
+    for (const std::int32_t context : kept({8, 64, 160, 320, 600}, room)) {
+      SweepShape shape;
+      shape.repeats = 4;
+      shape.decodes.assign(static_cast<std::size_t>(batch), {1, context});
+      shapes.push_back(shape);
+    }
+  }
+}
+
+void add_prompts(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
+  for (const std::int32_t tokens : kept({2, 4, 8, 12, 17, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512}, o.batch_tokens_max))
+    for (const std::int32_t context : {0, 96, 256, 512})
+      if (tokens + context <= o.tokens_max - 8) shapes.push_back({{{tokens, context}}, {}, 1});
+  for (std::int32_t count = 2; count <= 8; count *= 2)
+    for (const std::int32_t tokens : {16, 64, 120})
+      if (count * tokens <= o.batch_tokens_max)
+        shapes.push_back({std::vector<SweepRow>(static_cast<std::size_t>(count), {tokens, 0}), {}, 1});
+}
+
+/// Prompts beside decodes, and decodes of unlike contexts, drawn.
+void add_drawn(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
+  const RandomStream draw(o.seed, 77);
+  std::uint64_t n = 0;
+  const std::int32_t context_max = std::min(o.tokens_max - 8, 400);
+  for (int i = 0; i < 48; ++i) {
+    SweepShape shape;
+    const auto batch = static_cast<std::int32_t>(draw.integer(n++, 1, o.sequences_max));
+    for (std::int32_t row = 0; row < batch; ++row)
+      shape.decodes.push_back({1, static_cast<std::int32_t>(draw.integer(n++, 8, context_max))});
+    shape.repeats = 3;
+    if (i % 3 != 0) {
+      shape.repeats = 1;
+      if (shape.decodes.size() > 1) shape.decodes.pop_back();
+      const std::int32_t left = o.batch_tokens_max - static_cast<std::int32_t>(shape.decodes.size());
+      const double share = draw.uniform(n++);
+      const std::int32_t tokens = std::clamp(static_cast<std::int32_t>(share * share * 300), 4, std::min(left, o.tokens_max - 8));
+      shape.chunks.push_back({tokens, 0});
+      if (i % 5 == 0 && tokens > 16) shape.chunks = {{tokens / 2, 0}, {tokens / 3, 0}};
+    }
+    shapes.push_back(shape);
+  }
+}
+
+/// Runs shapes through a live executor as a scheduler would: sequences are admitted in a step that is not timed.
+class Sweep {
+ public:
+  Sweep(LiveModel& model, const CalibrationOptions& options) : options_(options) {
+    LiveOptions live;
+    live.kv_type = model.weights.type;
+    live.block_tokens = options.block_tokens;
+    const std::int64_t blocks = (options.tokens_max + options.block_tokens) / options.block_tokens;
+    live.kv_blocks = blocks * (options.sequences_max + 8);
+    live.tokens_max = options.tokens_max;
+    live.rows = options.batch_tokens_max + options.sequences_max;
+    live.sequences = options.sequences_max + 8;
+    live.depth = options.depth;
+    executor_.emplace(*model.runtime, model.weights, clock_, live);
+  }
+
+  void time_shape(const SweepShape& shape, std::int32_t pass, std::vector<Sample>* samples) {
+    warm(shape);
+    for (std::int32_t repeat = 0; repeat < shape.repeats; ++repeat) {
+      timed(shape, repeat);
+      if (samples == nullptr) continue;
+      Sample sample;
+      sample.shape = to_shape(features_of(plan_, chunk_features_));
+      sample.regime = regime_of(sample.shape.features());
+      sample.repeat = pass;
+      sample.duration_ps = duration_.count();
+      samples->push_back(std::move(sample));
+    }
+    for (std::uint32_t handle = 0; handle < sequences_; ++handle) executor_->on_release(Handle{handle});
+  }
+
+ private:
+  void clear() {
+    plan_ = StepPlan{};
+    chunks_.clear();
+    decodes_.clear();
+    admissions_.clear();
+  }
+  void accept(std::int32_t prompt_tokens) {
+    const Handle handle{sequences_};
+    Offer offer;
+    offer.request.id = RequestId{next_id_++};
+    offer.request.prompt_tokens = prompt_tokens;
+    offers_[sequences_] = offer;
+    executor_->on_accept(handle, offer);
+    ++sequences_;
+  }
+  void admit(std::uint32_t row, std::int32_t cached) {
+    admissions_.push_back({Slot{row}, Handle{row}, &offers_[row].request, offers_[row].request.prompt_tokens, cached, false});
+  }
+  /// Everybody with a context becomes resident one token before it.
+  void warm(const SweepShape& shape) {
+    sequences_ = 0;
+    offers_.resize(shape.chunks.size() + shape.decodes.size());
+    clear();
+    for (const SweepRow& row : shape.chunks) accept(row.context + row.tokens + 1);
+    for (const SweepRow& row : shape.decodes) accept(row.context + shape.repeats + 1);
+    std::uint32_t i = 0;
+    const auto enter = [&](const SweepRow& row) {
+      if (row.context > 0) {
+        admit(i, row.context - 1);
+        chunks_.push_back({Slot{i}, Handle{i}, 1, row.context - 1, false});
+      }
+      ++i;
+    };
+    for (const SweepRow& row : shape.chunks) enter(row);
+    for (const SweepRow& row : shape.decodes) enter(row);
+    if (!chunks_.empty()) step();
+  }
+  void timed(const SweepShape& shape, std::int32_t repeat) {
+    clear();
+    std::uint32_t i = 0;
+    for (const SweepRow& row : shape.chunks) {
+      if (row.context == 0) admit(i, 0);
+      chunks_.push_back({Slot{i}, Handle{i}, row.tokens, row.context, true});
+      ++i;
+    }
+    plan_.decode_context_min = shape.decodes.empty() ? 0 : INT32_MAX;
+    for (const SweepRow& row : shape.decodes) {
+      const std::int32_t context = row.context + repeat;
+      decodes_.push_back({Slot{i++}, context});
+      plan_.decode_context_sum += context;
+      plan_.decode_context_min = std::min(plan_.decode_context_min, context);
+      plan_.decode_context_max = std::max(plan_.decode_context_max, context);
+    }
+    step();
+  }
+  void step() {
+    plan_.number = number_++;
+    plan_.chunks = chunks_;
+    plan_.decodes = decodes_;
+    plan_.admissions = admissions_;
+    plan_.decode_count = static_cast<std::int32_t>(decodes_.size());
+    plan_.new_tokens = plan_.decode_count;
+    plan_.sampled_rows = plan_.decode_count;
+    for (const Chunk& chunk : chunks_) {
+      plan_.new_tokens += chunk.tokens;
+      plan_.sampled_rows += chunk.sampled ? 1 : 0;
+    }
+    const Time begin = clock_.now();
+    const Window window = executor_->launch(plan_, begin);
+    duration_ = executor_->complete(plan_, window) - begin;
+  }
+
+  CalibrationOptions options_;
+  WallClock clock_;
+  std::optional<LiveExecutor> executor_;
+  StepPlan plan_;
+  std::vector<Chunk> chunks_;
+  std::vector<DecodeRow> decodes_;
+  std::vector<Admission> admissions_;
+  std::vector<ChunkFeatures> chunk_features_;
+  std::vector<Offer> offers_;
+  std::uint32_t sequences_ = 0;
+  std::uint32_t next_id_ = 0;
+  std::uint64_t number_ = 0;
+  Duration duration_{};
+};
+
+}  // namespace
+
+Calibration calibrate(LiveModel& model, const CalibrationOptions& options) {
+  std::vector<SweepShape> shapes;
+  add_decodes(options, shapes);
+  add_prompts(options, shapes);
+  add_drawn(options, shapes);
+  Sweep sweep(model, options);
+  Calibration result;
+  const auto started = std::chrono::steady_clock::now();
+  const auto elapsed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  };
+  for (std::size_t i = 0; i < shapes.size(); i += 4) sweep.time_shape(shapes[i], 0, nullptr);
+  double pass_seconds = 0;
+  for (std::int32_t pass = 0; pass < options.passes; ++pass) {
+    if (pass >= 3 && elapsed() + pass_seconds > options.seconds_max) break;
+    const double pass_began = elapsed();
+    std::vector<std::size_t> order(shapes.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    // Fisher and Yates, so that drifts of the machine fall on all shapes alike.
+    const RandomStream draw(options.seed, 1000 + static_cast<std::uint64_t>(pass));
+    for (std::size_t i = order.size(); i-- > 1;)
+      std::swap(order[i], order[static_cast<std::size_t>(draw.integer(i, 0, static_cast<std::int64_t>(i)))]);
+    for (const std::size_t i : order) {
+      if (options.stop != nullptr && options.stop->load()) return result;
+      sweep.time_shape(shapes[i], pass, &result.samples);
+    }
+    pass_seconds = elapsed() - pass_began;
+    if (options.progress) options.progress("calibrate: pass " + std::to_string(pass + 1) + " of " + std::to_string(options.passes));
+  }
+  return result;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,73 @@
+#include "backend/live_run.hpp"
+
+#include <algorithm>
+
+#include "backend/live_executor.hpp"
+#include "sim/base/error.hpp"
+#include "sim/core/engine.hpp"
+#include "sim/fleet/driver.hpp"
+
+namespace foretoken {
+namespace {
+
+LiveOptions live_options(const Scenario& scenario, const Scheduler& scheduler, ElementType type) {
+  const Policy& policy = scenario.policy();
+  LiveOptions options;
+  options.kv_type = type;
+  options.block_tokens = policy.block_tokens;
+  options.kv_blocks = scenario.capacity.kv_blocks;
+  options.host_blocks = scenario.capacity.host_blocks;
+  options.tokens_max = scheduler.sequence_tokens_max();
+  options.rows = policy.batch_tokens_max > 0 ? policy.batch_tokens_max : options.tokens_max;
+  options.sequences = policy.sequences_max;
+  options.depth = policy.depth;
+  return options;
+}
+
+}  // namespace
+
+LiveModel::LiveModel(const ModelShape& shape, ElementType type, int threads, std::uint64_t seed)
+    : runtime(std::make_unique<Runtime<Cpu>>(threads > 0 ? threads : usable_processors())),
+      weights(random_weights(shape, type, seed, *runtime)) {}
+
+LiveRun run_live(const Scenario& scenario, LiveModel& model, Observer* watcher, const std::atomic<bool>* stop) {
+  if (scenario.capacity.transfers_overlap)
+    throw InputError("the CPU backend copies within steps: expected serial transfers, found overlapping ones");
+  const std::unique_ptr<WorkloadSource> source = make_source(scenario.workload);
+  Scheduler scheduler(scenario.policy(), scenario.capacity, {.columns = true, .fast_paths = true});
+  WallClock clock(stop);
+  LiveExecutor executor(*model.runtime, model.weights, clock, live_options(scenario, scheduler, model.weights.type));
+  if (scenario.policy().prefix_cache)
+    executor.use_block_tables([&](Slot slot) { return scheduler.block_table(slot); });
+  CollectorOptions collect;
+  collect.delivery = scenario.policy().delivery;
+  collect.slos = resolved_slos(scenario);
+  collect.block_tokens = scenario.policy().block_tokens;
+  Collector collector(collect);
+  LiveRun result;
+  std::vector<Observer*> observers = {&collector, &result.recorder};
+  if (watcher != nullptr) observers.push_back(watcher);
+  ObserverList all(observers);
+  Engine engine(scheduler, executor, all, {.skip_ahead = false});
+  Engine* const engines[] = {&engine};
+  RunLimits limits;
+  limits.horizon = after(Time{}, scenario.horizon);
+  limits.stop = stop;
+  clock.restart();
+  const RunResult ran = run(*source, engines, clock, nullptr, limits);
+  collector.finish_run(ran.end);
+  ScenarioCost priced;
+  priced.shape = scenario.shape;
+  priced.evidence = "live on this machine's CPU";
+  result.context = report_context(scenario, priced, CostCounters{}, collector);
+  result.context.command = "live";
+  result.context.live = true;
+  result.context.source_line = source_line(scenario, *source, collector);
+  result.context.names = {source->names().slo_classes, source->names().tenants, source->names().sources};
+  result.report = make_report(collector, result.context);
+  result.wakes = clock.wakes();
+  result.stopped = ran.stopped;
+  return result;
+}
+
+}  // namespace foretoken
