@@ -85,7 +85,7 @@ double decode_step_ns(const BenchSimOptions& options) {
 Scenario bench_sim_scenario(const BenchSimOptions& options) {
   const Json document = Json::object(
       {{"name", "bench-sim"},
-       {"seed", options.seed},
+       {"seed", static_cast<std::int64_t>(options.seed)},
        {"cost", Json::object(
                     {{"affine",
                       Json::object({{"step_us", 6000.0}, {"token_us", 20.0}, {"context_token_us", 0.04}})}})},
@@ -153,7 +153,7 @@ Json bench_sim_json(const BenchSimOptions& options, const BenchSimResult& result
                        {"preset", options.preset},
                        {"requests", options.requests},
                        {"repeats", options.repeats},
-                       {"seed", options.seed},
+                       {"seed", static_cast<std::int64_t>(options.seed)},
                        {"rate_share", options.rate_share},
                        {"capacity_per_s", result.capacity_per_s},
                        {"rate_per_s", result.rate_per_s},

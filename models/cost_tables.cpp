@@ -82,8 +82,9 @@ class TableCost final : public StepCost {
 std::int64_t TableCost::decode_price(const StepFeatures& features) const {
   const std::int64_t decodes = features.decode_count;
   if (decodes == 0) return 0;
-  const std::int64_t spread = decodes * features.decode_context_max - features.decode_context_sum;
-  FT_CHECK(spread >= 0, features.decode_count, features.decode_context_sum, features.decode_context_max);
+  // Rows that wait for their batch add to the sum, so that it may exceed what the live ones could have.
+  const std::int64_t spread =
+      std::max<std::int64_t>(0, decodes * features.decode_context_max - features.decode_context_sum);
   const std::int64_t* slopes = slopes_of(decodes);
   const std::vector<std::int64_t>& knots = tables_->context_knots;
   std::int64_t price = tables_->decode.at(decodes);

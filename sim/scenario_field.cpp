@@ -47,7 +47,8 @@ Json fixed_number(const Field& field, double value) {
 Json field_default(const Field& field) {
   const bool is_word = field.kind == ValueKind::choice || field.kind == ValueKind::text;
   if (is_word && field.fallback != "null") return field.fallback;
-  return Json::parse(field.fallback, field.name);
+  const Json value = Json::parse(field.fallback, field.name);
+  return field.kind == ValueKind::number && value.is_number() ? Json(value.as_double()) : value;
 }
 
 Json read_field(JsonReader& reader, const Field& field) {

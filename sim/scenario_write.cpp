@@ -38,7 +38,7 @@ Json scenario_to_json(const Scenario& scenario) {
   json.set("description", scenario.description);
   json.set("model", text_or_null(scenario.model));
   json.set("device", text_or_null(scenario.device));
-  json.set("seed", scenario.seed);
+  json.set("seed", static_cast<std::int64_t>(scenario.seed));
   json.set("replicates", scenario.replicates);
   json.set("horizon_s", scenario.horizon == kForever ? Json() : Json(seconds(scenario.horizon)));
   const DeploymentOptions& deployment = scenario.deployment;
