@@ -63,6 +63,7 @@ std::vector<std::uint32_t> RequestTable::rows_by_id() const {
 std::int64_t RequestTable::gather(Metric metric, std::int64_t begin_ps, std::int64_t end_ps,
                                   std::span<const char> selected, std::vector<std::int64_t>& values) const {
   std::int64_t undefined = 0;
+  values.reserve(values.size() + static_cast<std::size_t>(size_ + kChunkRows));
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
     const Chunk& chunk = *chunks_[c];
     const auto rows =

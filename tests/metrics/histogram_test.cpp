@@ -1,0 +1,101 @@
+#include "sim/metrics/histogram.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "sim/metrics/quantiles.hpp"
+#include "tests/catch.hpp"
+#include "tests/metrics/fake_run.hpp"
+
+using namespace foretoken;
+using foretoken::test::Draw;
+
+TEST_CASE("a histogram's quantiles are within its stated error and its mean is exact", "[property]") {
+  CHECK(kHistogramError <= 0.005);
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Draw draw(seed);
+    Histogram histogram;
+    std::vector<std::int64_t> values;
+    Wide sum = 0;
+    for (std::int64_t n = draw.between(1, 500); n > 0; --n) {
+      values.push_back(draw.between(0, std::int64_t{1} << draw.between(1, 31)) << draw.between(0, 30));
+      histogram.add(values.back());
+      sum += values.back();
+    }
+    std::sort(values.begin(), values.end());
+    CHECK(histogram.mean_ps() == to_double(sum) / static_cast<double>(values.size()));
+    for (const double q : {0.0, 0.01, 0.5, 0.9, 0.95, 0.99, 1.0})
+      CHECK(histogram.quantile_ps(q) ==
+            Approx(sorted_quantile(values, q)).epsilon(kHistogramError).margin(0.5));
+  }
+}
+
+TEST_CASE("a progression counts as its loop does", "[property]") {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    Draw draw(seed);
+    Histogram closed;
+    Histogram loop;
+    const std::int64_t repeats = draw.between(0, 300);
+    const std::int64_t growth = draw.between(-1000, 1000) << draw.between(0, 10);
+    const std::int64_t least = draw.between(0, 1 << 20);
+    const std::int64_t first = growth < 0 ? least - growth * std::max<std::int64_t>(0, repeats - 1) : least;
+    const std::int64_t n = draw.between(0, 4);
+    closed.add_progression(first, growth, repeats, n);
+    for (std::int64_t j = 0; j < repeats; ++j) loop.add(first + growth * j, n);
+    REQUIRE(closed.count() == loop.count());
+    CHECK(closed.mean_ps() == loop.mean_ps());
+    CHECK(closed.max_ps() == loop.max_ps());
+    for (int q = 0; q <= 100; ++q) CHECK(closed.quantile_ps(q * 0.01) == loop.quantile_ps(q * 0.01));
+  }
+}
+
+TEST_CASE("merged histograms are the histogram of all samples, unlike a percentile of percentiles") {
+  // Two replicas, one fast and busy, one slow and idle: averaging their p99 says 505, the truth is 10.
+  Histogram fast, slow, both;
+  fast.add(10, 9999);
+  slow.add(1000, 1);
+  both.merge(fast);
+  both.merge(slow);
+  CHECK(both.count() == 10000);
+  CHECK(both.quantile_ps(0.99) == 10);
+  CHECK((fast.quantile_ps(0.99) + slow.quantile_ps(0.99)) / 2 == 505);
+  CHECK(both.max_ps() == 1000);
+}
+
+TEST_CASE("a histogram takes every value of 63 bits") {
+  Histogram histogram;
+  histogram.add(0);
+  histogram.add(INT64_MAX);
+  CHECK(histogram.count_up_to(0) == 1);
+  CHECK(histogram.count_up_to(INT64_MAX) == 2);
+  CHECK(histogram.quantile_ps(1.0) == static_cast<double>(INT64_MAX));
+}
+
+TEST_CASE("exact figures are those of the sorted sample", "[property]") {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Draw draw(seed);
+    std::vector<std::int64_t> values;
+    // Few distinct values make ties, many make spread.
+    const std::int64_t most = draw.chance(0.3) ? 3 : std::int64_t{1} << draw.between(1, 31);
+    for (std::int64_t n = draw.between(1, 3000); n > 0; --n) values.push_back(draw.between(0, most));
+    const Summary summary = exact_summary(values);
+    std::sort(values.begin(), values.end());
+    CHECK(summary.count == static_cast<std::int64_t>(values.size()));
+    for (std::size_t s = 1; s < kStatistics; ++s) {
+      const double q = *statistic_quantile(static_cast<Statistic>(s));
+      CHECK(summary.value_ps[s] == sorted_quantile(values, q));
+    }
+  }
+}
+
+TEST_CASE("quantiles interpolate as numpy does") {
+  // numpy.percentile([10, 20, 30, 40], [50, 90, 99]) = 25, 37, 39.7
+  const std::vector<std::int64_t> values{40, 10, 30, 20};
+  const Summary summary = exact_summary(values);
+  CHECK(summary[Statistic::mean] == 25);
+  CHECK(summary[Statistic::p50] == 25);
+  CHECK(summary[Statistic::p90] == Approx(37));
+  CHECK(summary[Statistic::p99] == Approx(39.7));
+  CHECK(summary[Statistic::max] == 40);
+  CHECK_FALSE(summary.has(Statistic::p99));
+}
