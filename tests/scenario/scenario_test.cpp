@@ -157,7 +157,7 @@ TEST_CASE("overrides take dotted paths and pointers, JSON and text, and later on
   CHECK(with({"name=some text"}).name == "some text");
   CHECK(with({"slo=[\"ttft.p99<1s\"]"}).slo.size() == 1);
   CHECK_THROWS_AS(parse_override("engine"), UsageError);
-  CHECK_THROWS_AS(with({"seed.deeper=1"}), UsageError);
+  CHECK_THROWS_AS(with({"cost.affine.step_us.deeper=1"}), UsageError);
 }
 
 TEST_CASE("the environment overrides sections it knows and leaves other variables alone", "[unit]") {
