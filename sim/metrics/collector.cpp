@@ -229,7 +229,6 @@ void Collector::finish_run(Time t) {
     finish(held.record, held.cell, held.first_token, now);
   }
   held_.clear();
-  series_.at(t);
   end_ = t;
   run_ended_ = true;
 }
