@@ -1,0 +1,73 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/live_run.hpp"
+#include "models/profile.hpp"
+#include "sim/base/json.hpp"
+
+namespace foretoken {
+
+/// How to validate.
+struct ValidateOptions {
+  /// Shares of the capacity that the simulator itself finds.
+  std::vector<double> loads = {0.3, 0.7, 0.95};
+  /// Live runs at each load.
+  std::int32_t repeats = 5;
+  std::function<void(std::string_view)> progress;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+/// A request metric, predicted and lived.
+struct MetricError {
+  double load = 0;
+  std::string metric;
+  /// Means over requests, seconds; the live ones over repeats.
+  double predicted_s = 0;
+  double live_mean_s = 0;
+  double live_sd_s = 0;
+  /// Predicted over live, less 1.
+  double error = 0;
+  /// The error is smaller than the spread of the repeats: it says nothing.
+  bool inconclusive = false;
+};
+
+/// Error of step prices on live steps.
+struct StepError {
+  Regime regime{};
+  std::int64_t steps = 0;
+  /// Sum of prices over sum of times, less 1.
+  double bias = 0;
+  /// Two standard errors of the bias over blocks of consecutive steps.
+  double bias_two_se = 0;
+  double mape = 0;
+  /// The same for the best constant per alike shape of the same runs.
+  double noise_floor_mape = 0;
+};
+
+/// Everything `foretoken validate` says.
+struct Validation {
+  std::string profile_hash;
+  double capacity_per_s = 0;
+  bool plans_equal = true;
+  std::int64_t plans_compared = 0;
+  /// The first difference, where there is one.
+  std::string plan_difference;
+  std::vector<StepError> steps;
+  std::vector<MetricError> metrics;
+  /// Change of the arrival rate that explains the live latency at the highest load.
+  double capacity_error = 0;
+  bool stopped = false;
+};
+
+/// Predicts with the scenario's profile, which is frozen by now, runs live, and compares: plans by both replays, step prices by
+/// regime, request metrics by load, capacity.
+Validation validate(const Scenario& scenario, LiveModel& model, const ValidateOptions& options);
+/// The JSON document's `result`.
+Json validation_to_json(const Validation& validation);
+
+}  // namespace foretoken

@@ -1,0 +1,204 @@
+#include "cli/live_command.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <iostream>
+#include <optional>
+
+#include "backend/calibrate.hpp"
+#include "cli/bench_machine.hpp"
+#include "cli/output.hpp"
+#include "cli/scenario_flags.hpp"
+#include "cli/text_table.hpp"
+#include "kernels/cpu/isa.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/files.hpp"
+#include "sim/base/text.hpp"
+#include "sim/base/version.hpp"
+#include "sim/metrics/step_log.hpp"
+
+namespace foretoken {
+namespace {
+
+struct LiveOptionSet {
+  CommonOptions common;
+  OutputOptions output;
+  ScenarioFlags scenario;
+  std::string backend = "cpu";
+  std::string step_log;
+  std::int64_t threads = 0;
+  bool is_dry = false;
+};
+
+struct CalibrateOptionSet {
+  CommonOptions common;
+  OutputOptions output;
+  ScenarioFlags scenario;
+  std::string to = "profile.json";
+  std::int64_t threads = 0;
+  double seconds = 45;
+  bool is_dry = false;
+};
+
+int run_live_command(const LiveOptionSet& options) {
+  check_output(options.output, "table|md|csv|json");
+  if (options.backend != "cpu") {
+    if (options.backend != "cuda") throw UsageError("--backend: expected cpu or cuda, found \"" + options.backend + "\"");
+    static_cast<void>(open_cuda_plugin());
+  }
+  const Scenario scenario = load_scenario(options.scenario);
+  if (!scenario.shape) throw InputError("live: expected a scenario with a model, found none");
+  if (options.is_dry) {
+    print_result(scenario_to_json(scenario).dump(2) + "\n");
+    return kExitOk;
+  }
+  Log log(options.common);
+  log.progress("making weights");
+  LiveModel model = live_model(scenario, options.threads);
+  std::optional<StepLogWriter> steps;
+  if (!options.step_log.empty()) {
+    StepLogHeader header;
+    header.config_hash = sha256(scenario_to_json(scenario).dump());
+    header.columns = true;
+    header.depth = scenario.policy().depth;
+    steps.emplace(options.step_log, header);
+  }
+  log.progress("live: " + scenario.name);
+  LiveRun run = run_live(scenario, model, steps ? &*steps : nullptr, &interrupted());
+  if (steps) steps->close();
+  run.context.inputs = input_hashes(scenario);
+  if (!options.common.quiet) std::cerr << warnings_text(run.report) << std::flush;
+  deliver(options.output, [&](std::string_view form) {
+    if (form == "json") return report_json(run.report, run.context).dump(2) + "\n";
+    if (form == "md") return report_markdown(run.report, run.context);
+    if (form == "csv") return report_csv(run.report);
+    return report_table(run.report, run.context, {table_columns(), wants_color(options.common)});
+  });
+  if (run.stopped) return kExitInterrupted;
+  return run.report.all_pass() ? kExitOk : kExitFinding;
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char text[11];
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%d", &parts));
+}
+
+std::string profile_text(const Profile& profile, std::string_view form) {
+  TextTable table({{"regime"}, {"shapes", true}, {"bias (%)", true}, {"MAPE (%)", true}, {"noise floor (%)", true}});
+  for (const RegimeError& e : profile.errors)
+    table.add({std::string(regime_name(e.regime)), std::to_string(e.shapes), short_number(100 * e.bias),
+               short_number(100 * e.mape), short_number(100 * e.noise_floor_mape)});
+  return table.render(form, table_columns());
+}
+
+int run_calibrate_command(const CalibrateOptionSet& options) {
+  check_output(options.output, "table|md|csv|json");
+  const Scenario scenario = load_scenario(options.scenario);
+  if (!scenario.shape) throw InputError("calibrate: expected a scenario with a model, found none");
+  if (options.is_dry) {
+    print_result(scenario_to_json(scenario).dump(2) + "\n");
+    return kExitOk;
+  }
+  Log log(options.common);
+  LiveModel model = live_model(scenario, options.threads);
+  const Profile profile =
+      measure_profile(scenario, model, options.seconds, [&](std::string_view text) { log.progress(text); });
+  if (interrupted()) return kExitInterrupted;
+  write_profile(options.to, profile);
+  log.note("profile " + options.to + ", hash " + profile.hash);
+  deliver(options.output, [&](std::string_view form) {
+    return form == "json" ? profile_to_json(profile).dump(2) + "\n" : profile_text(profile, form);
+  });
+  return kExitOk;
+}
+
+}  // namespace
+
+LiveModel live_model(const Scenario& scenario, std::int64_t threads) {
+  const bool is_f32 = scenario.deployment.weight_precision == Precision::f32;
+  return LiveModel(*scenario.shape, is_f32 ? ElementType::f32 : ElementType::bf16, static_cast<int>(threads),
+                   scenario.seed);
+}
+
+Profile measure_profile(const Scenario& scenario, LiveModel& model, double seconds_max,
+                        const std::function<void(std::string_view)>& progress) {
+  const Policy& policy = scenario.policy();
+  progress("calibrate: the machine's limits");
+  const int threads = model.runtime->threads();
+  ProfileOrigin origin;
+  origin.limits = machine_sheet(bench::measure_limits(threads, 4.0), threads);
+  origin.device = "CPU";
+  origin.driver = std::string(cpu::isa_name(cpu::active_isa()));
+  origin.clocks = "as found";
+  origin.kernel_build = std::string(build_info().version) + " " + std::string(build_info().compiler);
+  origin.date = today();
+  origin.threads = threads;
+  origin.depth = policy.depth;
+  origin.block_tokens = policy.block_tokens;
+  origin.shape = *scenario.shape;
+  origin.weight_precision = scenario.deployment.weight_precision;
+  origin.kv_precision = origin.weight_precision;
+  CalibrationOptions how;
+  how.sequences_max = policy.sequences_max;
+  how.tokens_max = std::min(scenario.capacity.model_tokens_max, 1024);
+  how.batch_tokens_max = policy.batch_tokens_max > 0 ? std::min(policy.batch_tokens_max, 1024) : how.tokens_max;
+  how.block_tokens = policy.block_tokens;
+  how.depth = policy.depth;
+  how.seconds_max = seconds_max;
+  how.progress = progress;
+  how.stop = &interrupted();
+  const Calibration measured = calibrate(model, how);
+  progress("calibrate: fitting " + std::to_string(measured.samples.size()) + " timed steps");
+  return fit_profile(measured.samples, origin, measured.transfers);
+}
+
+CommandSpec live_command() {
+  auto options = std::make_shared<LiveOptionSet>();
+  CommandSpec command{"live",
+                      "Run a scenario in wall-clock time on this machine's processors",
+                      {{"foretoken live demo", true},
+                       {"foretoken live demo --rate 10 --requests 50 --step-log steps.jsonl", true},
+                       {"foretoken live demo --preset sarathi --json", true}},
+                      {},
+                      {},
+                      {}};
+  add_scenario_flags(command, options->scenario);
+  const std::vector<OptionSpec> own = {
+      {"--backend", &options->backend, "NAME", "cpu, or cuda where the build has its plugin"},
+      {"--threads", &options->threads, "COUNT", "Threads; 0: all processors"},
+      {"--step-log", &options->step_log, "FILE", "Every step with the hash of its plan, as JSON lines"},
+      {"--dry-run", &options->is_dry, "", "Check everything, print the resolved scenario, run nothing"}};
+  command.options.insert(command.options.end(), own.begin(), own.end());
+  add_output(command, options->output);
+  add_common(command, options->common);
+  command.run = [options] { return run_live_command(*options); };
+  return command;
+}
+
+CommandSpec calibrate_command() {
+  auto options = std::make_shared<CalibrateOptionSet>();
+  CommandSpec command{"calibrate",
+                      "Measure what steps of a scenario's model cost on this machine",
+                      {{"foretoken calibrate demo", true},
+                       {"foretoken calibrate demo --to m25.json --seconds 20", true},
+                       {"foretoken calibrate demo --set model=m100 --json", true}},
+                      {},
+                      {},
+                      {}};
+  add_scenario_flags(command, options->scenario);
+  const std::vector<OptionSpec> own = {
+      {"--to", &options->to, "FILE", "Where the profile goes"},
+      {"--threads", &options->threads, "COUNT", "Threads; 0: all processors"},
+      {"--seconds", &options->seconds, "SECONDS", "Time to measure for, about"},
+      {"--dry-run", &options->is_dry, "", "Check everything, print the resolved scenario, run nothing"}};
+  command.options.insert(command.options.end(), own.begin(), own.end());
+  add_output(command, options->output);
+  add_common(command, options->common);
+  command.run = [options] { return run_calibrate_command(*options); };
+  return command;
+}
+
+}  // namespace foretoken

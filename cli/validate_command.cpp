@@ -1,0 +1,190 @@
+#include "cli/validate_command.hpp"
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "backend/validate.hpp"
+#include "cli/live_command.hpp"
+#include "cli/output.hpp"
+#include "cli/scenario_flags.hpp"
+#include "cli/text_table.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/files.hpp"
+#include "sim/base/text.hpp"
+#include "sim/base/version.hpp"
+
+namespace foretoken {
+namespace {
+
+struct Options {
+  CommonOptions common;
+  OutputOptions output;
+  ScenarioFlags scenario;
+  std::string loads = "0.3,0.7,0.95";
+  std::string folder = "foretoken-demo";
+  std::int64_t repeats = 5;
+  std::int64_t threads = 0;
+  double seconds = 40;
+  bool is_dry = false;
+};
+
+std::vector<double> parse_loads(const std::string& text) {
+  std::vector<double> loads;
+  for (const std::string_view part : split(text, ',')) {
+    const auto load = parse_double(trim(part));
+    if (!load || *load <= 0 || *load > 2) throw UsageError("--loads: expected shares of the capacity such as 0.3,0.95, found \"" + text + "\"");
+    loads.push_back(*load);
+  }
+  return loads;
+}
+
+std::string percent(double share) { return short_number(100 * share); }
+std::string milliseconds(double seconds) { return short_number(1e3 * seconds); }
+
+std::string validation_text(const Validation& v, std::string_view form) {
+  std::string text = std::string("PLANS  ") + (v.plans_equal ? "equal" : "DIFFERENT") + " by both replays, " +
+                     with_commas(v.plans_compared) + " compared\n";
+  if (!v.plan_difference.empty()) text += "       first difference, " + v.plan_difference + "\n";
+  TextTable steps({{"STEPS"}, {"count", true}, {"bias (%)", true}, {"+- 2 se", true}, {"MAPE (%)", true}, {"noise floor (%)", true}});
+  for (const StepError& e : v.steps)
+    steps.add({std::string(regime_name(e.regime)), with_commas(e.steps), percent(e.bias), percent(e.bias_two_se),
+               percent(e.mape), percent(e.noise_floor_mape)});
+  TextTable metrics({{"REQUESTS"}, {"load (%)", true}, {"predicted (ms)", true}, {"live (ms)", true}, {"sd (ms)", true}, {"error (%)", true}, {"verdict"}});
+  for (const MetricError& e : v.metrics)
+    metrics.add({e.metric + " mean", percent(e.load), milliseconds(e.predicted_s), milliseconds(e.live_mean_s),
+                 milliseconds(e.live_sd_s), percent(e.error), e.inconclusive ? "inconclusive" : ""});
+  text += "\n" + steps.render(form, table_columns()) + "\n" + metrics.render(form, table_columns());
+  text += "\ncapacity " + short_number(v.capacity_per_s) + " req/s; capacity error " + percent(v.capacity_error) +
+          " %: the change of the arrival rate that explains the live e2e at the highest load\nprofile " +
+          v.profile_hash + ", frozen before the first live run\n";
+  return text;
+}
+
+Json document_of(const Validation& v, const Scenario& scenario, std::string_view command) {
+  Json document = Json::object({{"schema_version", 1},
+                                {"tool_version", build_info().version},
+                                {"command", command},
+                                {"config", scenario_to_json(scenario)},
+                                {"inputs", input_hashes(scenario)},
+                                {"seed", scenario.seed}});
+  // The figures stand at the top as well, where scripts look for them.
+  const Json result = validation_to_json(v);
+  for (const auto& [key, value] : result.as_object()) document.set(key, value);
+  if (v.stopped) document.set("interrupted", true);
+  return document;
+}
+
+Validation run_validation(const Scenario& scenario, LiveModel& model, const Options& options, Log& log, bool aloud) {
+  ValidateOptions how;
+  how.loads = parse_loads(options.loads);
+  how.repeats = static_cast<std::int32_t>(options.repeats);
+  how.stop = &interrupted();
+  how.progress = [&log, aloud](std::string_view text) { aloud ? log.note(text) : log.progress(text); };
+  return validate(scenario, model, how);
+}
+
+int verdict(const Validation& v) {
+  if (v.stopped) return kExitInterrupted;
+  return v.plans_equal ? kExitOk : kExitFinding;
+}
+
+int run_validate(const Options& options) {
+  check_output(options.output, "table|md|json");
+  const Scenario scenario = load_scenario(options.scenario);
+  static_cast<void>(parse_loads(options.loads));
+  if (!scenario.shape) throw InputError("validate: expected a scenario with a model, found none");
+  if (options.repeats < 1) throw UsageError("--repeats: expected at least 1");
+  if (options.is_dry) {
+    print_result(scenario_to_json(scenario).dump(2) + "\n");
+    return kExitOk;
+  }
+  Log log(options.common);
+  log.note("profile hash " + scenario_cost(scenario).cost->hash() + ", frozen before the first live run");
+  LiveModel model = live_model(scenario, options.threads);
+  const Validation v = run_validation(scenario, model, options, log, false);
+  deliver(options.output, [&](std::string_view form) {
+    return form == "json" ? document_of(v, scenario, "validate").dump(2) + "\n" : validation_text(v, form);
+  });
+  return verdict(v);
+}
+
+int run_demo(const Options& options) {
+  check_output(options.output, "table|md|json");
+  Options demo = options;
+  demo.scenario.scenario = "demo";
+  Scenario scenario = load_scenario(demo.scenario);
+  if (options.is_dry) {
+    print_result(scenario_to_json(scenario).dump(2) + "\n");
+    return kExitOk;
+  }
+  Log log(options.common);
+  std::error_code failed;
+  std::filesystem::create_directories(options.folder, failed);
+  if (failed) throw DeviceError(options.folder + ": " + failed.message());
+  const std::string profile_path = options.folder + "/profile.json";
+  LiveModel model = live_model(scenario, options.threads);
+  log.note("calibrate: step costs of " + scenario.model + " on this machine");
+  const Profile profile = measure_profile(scenario, model, options.seconds, [&](std::string_view text) { log.note(text); });
+  if (interrupted()) return kExitInterrupted;
+  write_profile(profile_path, profile);
+  log.note("profile " + profile_path + ", hash " + profile.hash + ", frozen from here on");
+  demo.scenario.profile = profile_path;
+  scenario = load_scenario(demo.scenario);
+  const Validation v = run_validation(scenario, model, demo, log, true);
+  write_file(options.folder + "/validation.json", document_of(v, scenario, "demo").dump(2) + "\n");
+  write_file(options.folder + "/validation.md", validation_text(v, "md"));
+  deliver(options.output, [&](std::string_view form) {
+    return form == "json" ? document_of(v, scenario, "demo").dump(2) + "\n" : validation_text(v, form);
+  });
+  log.note("written: " + profile_path + ", " + options.folder + "/validation.json, " + options.folder + "/validation.md");
+  return verdict(v);
+}
+
+}  // namespace
+
+CommandSpec validate_command() {
+  auto options = std::make_shared<Options>();
+  CommandSpec command{"validate",
+                      "Compare predictions with live runs: plans, steps, requests, capacity",
+                      {{"foretoken validate demo --profile profile.json", true},
+                       {"foretoken validate demo --loads 0.5,0.9 --repeats 2", true},
+                       {"foretoken validate demo --json", true}},
+                      {},
+                      {},
+                      {}};
+  add_scenario_flags(command, options->scenario);
+  const std::vector<OptionSpec> own = {
+      {"--loads", &options->loads, "SHARES", "Shares of the capacity that the simulator finds"},
+      {"--repeats", &options->repeats, "COUNT", "Live runs at each load"},
+      {"--threads", &options->threads, "COUNT", "Threads; 0: all processors"},
+      {"--dry-run", &options->is_dry, "", "Check everything, print the resolved scenario, run nothing"}};
+  command.options.insert(command.options.end(), own.begin(), own.end());
+  add_output(command, options->output);
+  add_common(command, options->common);
+  command.run = [options] { return run_validate(*options); };
+  return command;
+}
+
+CommandSpec demo_command() {
+  auto options = std::make_shared<Options>();
+  options->repeats = 1;
+  CommandSpec command{"demo",
+                      "Calibrate, simulate, run live and validate on this machine, in minutes",
+                      {{"foretoken demo", true}, {"foretoken demo --folder /tmp/demo --repeats 2", true}},
+                      {},
+                      {},
+                      {}};
+  command.options = {{"--folder", &options->folder, "FOLDER", "Where profile and reports go"},
+                     {"--loads", &options->loads, "SHARES", "Shares of the capacity that the simulator finds"},
+                     {"--repeats", &options->repeats, "COUNT", "Live runs at each load"},
+                     {"--threads", &options->threads, "COUNT", "Threads; 0: all processors"},
+                     {"--seconds", &options->seconds, "SECONDS", "Time to calibrate for, about"},
+                     {"--dry-run", &options->is_dry, "", "Check everything, print the scenario, run nothing"}};
+  add_output(command, options->output);
+  add_common(command, options->common);
+  command.run = [options] { return run_demo(*options); };
+  return command;
+}
+
+}  // namespace foretoken
