@@ -1,16 +1,41 @@
 #include "sim/metrics/request_table.hpp"
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #include <algorithm>
+#include <cstdlib>
+#include <new>
 #include <numeric>
 
 #include "sim/base/check.hpp"
 
 namespace foretoken {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{1} << 21;
+
+}  // namespace
+
+std::unique_ptr<RequestTable::Chunk, RequestTable::Free> RequestTable::make_chunk() {
+  // A chunk fills one huge page: first touches of small pages cost 0.16 us a request on a virtual machine.
+  static_assert(sizeof(Chunk) <= kHugePage && sizeof(Chunk) > kHugePage * 9 / 10);
+  void* memory = std::aligned_alloc(kHugePage, kHugePage);
+  if (memory == nullptr) throw std::bad_alloc();
+#ifdef __linux__
+  // Advice only: without it the table is slower, not wrong.
+  (void)madvise(memory, kHugePage, MADV_HUGEPAGE);
+#endif
+  return std::unique_ptr<Chunk, Free>(new (memory) Chunk);
+}
+
+void RequestTable::Free::operator()(Chunk* chunk) const { std::free(chunk); }
 
 void RequestTable::append(RequestId id, std::uint32_t cell, bool good, std::int64_t arrival_ps,
                           const std::array<std::int64_t, kRequestMetrics>& value_ps) {
   const auto row = static_cast<std::size_t>(size_ % kChunkRows);
-  if (row == 0) chunks_.push_back(std::make_unique_for_overwrite<Chunk>());
+  if (row == 0) chunks_.push_back(make_chunk());
   Chunk& chunk = *chunks_.back();
   for (std::size_t m = 0; m < kRequestMetrics; ++m) chunk.values[m][row] = value_ps[m];
   chunk.arrivals[row] = arrival_ps;

@@ -13,7 +13,7 @@ namespace foretoken {
 /// Columns of finished requests, for exact percentiles: 100 bytes a request, in chunks that never move.
 class RequestTable {
  public:
-  static constexpr std::int64_t kChunkRows = 2048;
+  static constexpr std::int64_t kChunkRows = 21824;
   /// A finished request's values by Metric (-1: not defined), its arrival, group and goodness.
   void append(RequestId id, std::uint32_t cell, bool good, std::int64_t arrival_ps,
               const std::array<std::int64_t, kRequestMetrics>& value_ps);
@@ -43,7 +43,12 @@ class RequestTable {
   static constexpr std::uint32_t kGood = 0x80000000u;
   const Chunk& chunk(std::int64_t row) const { return *chunks_[static_cast<std::size_t>(row / kChunkRows)]; }
 
-  std::vector<std::unique_ptr<Chunk>> chunks_;
+  struct Free {
+    void operator()(Chunk* chunk) const;
+  };
+  static std::unique_ptr<Chunk, Free> make_chunk();
+
+  std::vector<std::unique_ptr<Chunk, Free>> chunks_;
   std::int64_t size_ = 0;
 };
 
