@@ -91,7 +91,7 @@ Scenario bench_sim_scenario(const BenchSimOptions& options) {
                       Json::object({{"step_us", 6000.0}, {"token_us", 20.0}, {"context_token_us", 0.04}})}})},
        {"engine", Json::object({{"preset", options.preset},
                                 {"max_model_len", 32768},
-                                {"num_gpu_blocks_override", 11000},
+                                {"num_gpu_blocks_override", 10000},
                                 {"sched", Json::object({{"sequences_max", 256}, {"prefix_cache", false}})}})},
        {"workload", Json::object({{"arrivals", Json::object({{"kind", "poisson"}, {"rate_per_s", 10.0}})},
                                   {"prompt_tokens", 1},

@@ -15,10 +15,13 @@ CommandSpec all_commands() {
   return {
       "foretoken",
       "Foretells how an LLM serving system will behave, and proves it on real kernels.",
-      {{"foretoken demo", true}, {"foretoken simulate chat-8b-h100"}, {"foretoken presets show vllm-v1"}, {"foretoken help topics"}},
+      {{"foretoken demo", true},
+       {"foretoken simulate chat-8b-h100"},
+       {"foretoken presets show vllm-v1"},
+       {"foretoken help topics"}},
       {},
-      {demo_command(), simulate_command(), live_command(), calibrate_command(), validate_command(), trace_spec(), presets_command(), profile_command(), config_command(),
-       bench_command(), help_command()},
+      {demo_command(), simulate_command(), live_command(), calibrate_command(), validate_command(),
+       trace_spec(), presets_command(), profile_command(), config_command(), bench_command(), help_command()},
       {}};
 }
 

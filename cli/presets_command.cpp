@@ -73,8 +73,12 @@ const Preset& preset_named(const std::string& name) {
 void append_entry(std::string& text, const Field& field, const std::string& value) {
   std::string line = "  " + std::string(field.name) + " = " + value;
   constexpr std::size_t kRangeColumn = 60;
-  line.resize(std::max(line.size() + 2, kRangeColumn), ' ');
-  text += line + field_range(field) + "\n      " + std::string(field.description) + "\n";
+  constexpr std::size_t kLineMax = 100;
+  const std::string range = field_range(field);
+  const bool fits = std::max(line.size() + 2, kRangeColumn) + range.size() <= kLineMax;
+  if (fits) line.resize(std::max(line.size() + 2, kRangeColumn), ' ');
+  text += line + (fits ? range : "") + "\n      " + std::string(field.description) + "\n";
+  if (!fits) text += "      " + range + "\n";
 }
 
 /// The default as people read it: a derived one is explained in the description.

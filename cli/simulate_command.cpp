@@ -171,7 +171,7 @@ CommandSpec simulate_command() {
       {"--capacity", &options->finds_capacity, "", "Find the highest rate that is served instead"},
       {"--requests-file", &options->requests_file, "FILE", "Every request, as .csv or .jsonl (.gz too)"},
       {"--step-log", &options->step_log, "FILE", "Every step with the hash of its plan, as JSON lines"},
-      {"--step-by-step", &options->step_by_step, "", "The plain way without any fast path; the same result"},
+      {"--step-by-step", &options->step_by_step, "", "Without any fast path; every time is the same"},
       {"-j,--jobs", &options->jobs, "COUNT", "Replicates at the same time"},
       {"--dry-run", &options->is_dry, "", "Check everything, print the resolved scenario, run nothing"}};
   command.options.insert(command.options.end(), own.begin(), own.end());

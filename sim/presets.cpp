@@ -157,14 +157,12 @@ constexpr Parameter kV1Chunked{
     boolean_field("enable_chunked_prefill", "true", "A prompt may be cut to the token budget"),
     to_policy<&Policy::chunked>};
 constexpr Parameter kV1Sequences{
-    integer_field(
-        "max_num_seqs", "sequences", 1, 1e6, "null",
-        "Resident sequences at most; default: 256, from 70 GiB (not A100) 1024"),
+    integer_field("max_num_seqs", "sequences", 1, 1e6, "null",
+                  "Resident sequences at most; default: 256, from 70 GiB (not A100) 1024"),
     apply_v1_sequences};
-constexpr Parameter kV1Tokens{
-    integer_field("max_num_batched_tokens", "tokens", 1, kInt32Max, "null",
-                  "Tokens in one step; default: 2048, from 70 GiB (not A100) 8192"),
-    apply_v1_tokens};
+constexpr Parameter kV1Tokens{integer_field("max_num_batched_tokens", "tokens", 1, kInt32Max, "null",
+                                            "Tokens in one step; default: 2048, from 70 GiB (not A100) 8192"),
+                              apply_v1_tokens};
 constexpr Parameter kV1LongPrefill{integer_field("long_prefill_token_threshold", "tokens", 0, kInt32Max, "0",
                                                  "Tokens of one request in one step at most; 0: no limit"),
                                    to_policy<&Policy::chunk_tokens_max>};
@@ -196,10 +194,9 @@ constexpr Parameter kV0Sequences{
 constexpr Parameter kV0Chunked{
     boolean_field("enable_chunked_prefill", "false", "Decodes first, then chunks of prompts, in one step"),
     apply_v0_chunked};
-constexpr Parameter kV0Tokens{
-    integer_field("max_num_batched_tokens", "tokens", 1, kInt32Max, "null",
-                  "Tokens in one step; default: 2048, whole prompts max_model_len"),
-    apply_v0_tokens};
+constexpr Parameter kV0Tokens{integer_field("max_num_batched_tokens", "tokens", 1, kInt32Max, "null",
+                                            "Tokens in one step; default: 2048, whole prompts max_model_len"),
+                              apply_v0_tokens};
 constexpr Parameter kV0Preemption{
     choice_field("preemption_mode", "recompute|swap", "null", "How a sequence yields; default: recompute"),
     apply_v0_preemption};
@@ -299,15 +296,13 @@ constexpr const Parameter* kSarathi[] = {
     &kBlockSize,     &kUtilization,  &kKvBlocks,     &kSarathiDynamic};
 
 const Preset kPresets[] = {
-    {"static",
-     "Whole batches: N requests or a timeout start one, padded, delivered when its last sequence ends",
+    {"static", "Whole batches: N requests or a timeout start one; padded, delivered at its end",
      static_policy, kStatic},
     {"orca", "Continuous batching: whole prompts join at any step, each reserves the longest sequence",
      orca_policy, kOrca},
     {"vllm-v0", "Paged blocks; admitted prompts run alone, then decodes; recompute or swap", vllm_v0_policy,
      kVllmV0},
-    {"vllm-v1",
-     "Paged blocks, prefix cache; one budget in list order, chunked prompts, asynchronous scheduling",
+    {"vllm-v1", "Paged blocks, prefix cache; one budget in list order, chunks, planned a step ahead",
      vllm_v1_policy, kVllmV1},
     {"sarathi", "Stall-free: decodes first, then chunks of prompts, under one budget", sarathi_policy,
      kSarathi},

@@ -14,7 +14,8 @@ namespace {
 const std::string kMinimal = R"({
   "cost": {"affine": {"step_us": 1000}},
   "engine": {"preset": "vllm-v1", "max_model_len": 4096, "num_gpu_blocks_override": 1000},
-  "workload": {"arrivals": {"kind": "poisson", "rate_per_s": 1}, "prompt_tokens": 10, "output_tokens": 5, "requests": 10}
+  "workload": {"arrivals": {"kind": "poisson", "rate_per_s": 1}, "prompt_tokens": 10,
+               "output_tokens": 5, "requests": 10}
 })";
 
 ScenarioDocument minimal() { return {"test.json", "", Json::parse(kMinimal, "test.json", true)}; }
