@@ -1,5 +1,3 @@
-#include <limits>
-
 #include "sim/scenario.hpp"
 #include "sim/scenario_policy.hpp"
 
@@ -7,7 +5,6 @@ namespace foretoken {
 namespace {
 
 constexpr double kTokensLimit = 1e8;
-constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 /// An object with the keys of `fields` and no others.
 Json object_schema(std::span<const Field> fields, std::string_view description) {
