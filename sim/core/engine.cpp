@@ -188,8 +188,8 @@ void Engine::apply(const StepPlan& plan, Time t) {
     }
   }
   for (const Copy& copy : plan.copies) {
-    const Time end = executor_.transfer_end(copy, t);
-    if (end > t) transfers_.push_back({end, copy});
+    // Serial copies are part of the step; the others end by an event, even those that take no time.
+    if (scheduler_.capacity().transfers_overlap) transfers_.push_back({executor_.transfer_end(copy, t), copy});
   }
 }
 

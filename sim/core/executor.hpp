@@ -30,7 +30,8 @@ class Executor {
   virtual Window launch(const StepPlan& plan, Time begin) = 0;
   /// Waits for a launched window whose end was not known and returns when it ended, by the executor's clock. Called at most once per launch.
   virtual Time complete(const StepPlan& plan, const Window& window) = 0;
-  /// When copies that overlap with steps, begun at `begin`, have ended. Serial copies are part of the step instead.
+  /// When copies that overlap with steps, begun at `begin`, have ended. Not asked
+  /// about serial copies, which are part of the step.
   virtual Time transfer_end(const Copy& copy, Time begin) = 0;
   /// A request came through the door (it has this handle from now on): a live executor makes its prompt here.
   virtual void on_accept(Handle handle, const Offer& offer) = 0;

@@ -59,6 +59,7 @@ class Scheduler {
   bool take_batch_end() { return std::exchange(batch_ended_, false); }
 
   const Policy& policy() const { return policy_; }
+  const Capacity& capacity() const { return capacity_; }
   /// Longest sequence that is served: the model's limit, or what the pool holds if that is less.
   std::int32_t sequence_tokens_max() const { return tokens_max_; }
   std::int32_t resident() const { return resident_; }
