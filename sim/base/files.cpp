@@ -15,6 +15,7 @@
 
 #include "sim/base/check.hpp"
 #include "sim/base/error.hpp"
+#include "sim/base/resources.hpp"
 
 namespace foretoken {
 namespace {
@@ -34,10 +35,18 @@ std::string reason(int error) { return std::strerror(error); }
   throw DeviceError((path == "-" ? "standard output" : path) + ": cannot write: " + why);
 }
 
-/// Bytes of a file, inflated where they are gzip (zlib looks at the magic bytes itself).
+/// Bytes of a file, inflated where they are gzip (zlib looks at the magic bytes itself), or of a file that ships inside the
+/// program ("shipped:" and its path).
 class ByteSource {
  public:
   explicit ByteSource(const std::string& path) : path_(path) {
+    constexpr std::string_view kShipped = "shipped:";
+    if (path.starts_with(kShipped)) {
+      const auto content = resource(path.substr(kShipped.size()));
+      if (!content) refuse(path, "no such file ships with foretoken");
+      shipped_ = *content;
+      return;
+    }
     const int descriptor = path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) refuse(path, reason(errno));
     struct stat status {};
@@ -49,12 +58,20 @@ class ByteSource {
     FT_CHECK(file_ != nullptr);
     ::gzbuffer(file_, static_cast<unsigned>(kChunkBytes));
   }
-  ~ByteSource() { ::gzclose_r(file_); }
+  ~ByteSource() {
+    if (file_ != nullptr) ::gzclose_r(file_);
+  }
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
 
   /// Up to `size` bytes; 0 at the end of the file. Broken gzip is an InputError.
   std::size_t read(char* target, std::size_t size) {
+    if (file_ == nullptr) {
+      const std::size_t given = std::min(size, shipped_.size());
+      if (given > 0) std::memcpy(target, shipped_.data(), given);
+      shipped_.remove_prefix(given);
+      return given;
+    }
     errno = 0;
     const int count = ::gzread(file_, target, static_cast<unsigned>(size));
     int error = Z_OK;
@@ -67,6 +84,7 @@ class ByteSource {
 
  private:
   std::string path_;
+  std::string_view shipped_;
   gzFile file_ = nullptr;
 };
 
