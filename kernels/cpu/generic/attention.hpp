@@ -101,9 +101,12 @@ inline void score_tile(AttentionWork<O, S>& work, int row, int tile) {
   typename O::F acc[R][P];
   clear<O>(acc);
   const std::byte* w[P];
+#pragma GCC unroll 16
   for (int p = 0; p < P; ++p) w[p] = work.key_tiles[tile + p];
   accumulate<O, S>(acc, work.queries + row * dim, dim, w, kPanelStepBytes, dim / kStepDepth<S>);
+#pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
     for (int p = 0; p < P; ++p)
       O::store(work.scores + (row + r) * kScoreKeys + (tile + p) * kTileSlots, acc[r][p]);
 }
@@ -157,14 +160,17 @@ inline void add_values(AttentionWork<O, S>& work, int row, int panel, int keys) 
   const std::int64_t step_bytes = std::int64_t{dim} * 4;
   constexpr int kSteps = kTileSlots / kStepDepth<S>;
   typename O::F acc[R][P];
+#pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
     const auto factor = O::broadcast(work.row_factor[row + r]);
+#pragma GCC unroll 16
     for (int p = 0; p < P; ++p)
       acc[r][p] = O::mul(O::load(work.sums + (row + r) * dim + (panel + p) * 16), factor);
   }
   const Activation* x = work.weights + row * kScoreKeys;
   for (int tile = 0; tile * kTileSlots < keys; ++tile) {
     const std::byte* w[P];
+#pragma GCC unroll 16
     for (int p = 0; p < P; ++p) w[p] = work.value_tiles[tile] + (panel + p) * kPanelStepBytes;
     const int here = std::min(kTileSlots, keys - tile * kTileSlots);
     const int steps = here / kStepDepth<S>;
@@ -178,6 +184,7 @@ inline void add_values(AttentionWork<O, S>& work, int row, int panel, int keys) 
       // The partner of the last key is an unused slot, which may hold anything: a copy with zeros stands in for it.
       alignas(64) std::byte clean[P * kPanelStepBytes];
       const std::byte* clean_w[P];
+#pragma GCC unroll 16
       for (int p = 0; p < P; ++p) {
         clean_w[p] = clean + p * kPanelStepBytes;
         Bf16 pairs[32];
@@ -185,10 +192,12 @@ inline void add_values(AttentionWork<O, S>& work, int row, int panel, int keys) 
         for (int i = 1; i < 32; i += 2) pairs[i] = Bf16{0};
         std::memcpy(clean + p * kPanelStepBytes, pairs, sizeof(pairs));
       }
-      O::step(acc, clean_w, 0, tile_x + steps * 2, kScoreKeys, static_cast<const S*>(nullptr));
+      accumulate<O, S>(acc, tile_x + steps * 2, kScoreKeys, clean_w, 0, 1);
     }
   }
+#pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
     for (int p = 0; p < P; ++p) O::store(work.sums + (row + r) * dim + (panel + p) * 16, acc[r][p]);
 }
 

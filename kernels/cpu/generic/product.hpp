@@ -18,15 +18,16 @@ struct ProductTile {
   int row;
   int group;
   std::int64_t group_bytes;
-  /// Weights that come next, fetched into the second-level cache meanwhile; null for none.
-  const std::byte* ahead;
+  Ahead ahead;
 };
 
 template <class O, int R, int P>
 inline void store_sums(const ProductTile& tile, typename O::F (&acc)[R][P]) {
   const ProductArgs& args = *tile.args;
+#pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
     float* y = static_cast<float*>(args.y) + (tile.row + r) * args.y_stride;
+#pragma GCC unroll 16
     for (int p = 0; p < P; ++p) {
       const int column = tile.group * kGroupColumns + p * 16;
       const int n = std::min(16, args.weights.columns - column);
@@ -43,7 +44,9 @@ template <class O, int R, int P>
 inline void store_gated(const ProductTile& tile, typename O::F (&acc)[R][P]) {
   const ProductArgs& args = *tile.args;
   const int features = args.features > 0 ? args.features : args.weights.columns / 2;
+#pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
     for (int p = 0; p < P; p += 2) {
       const int column = tile.group * 16 + p * 8;
       const int n = std::min(16, features - column);
@@ -62,8 +65,12 @@ template <class O, class S, int R, int P>
 inline void accumulate_odd_depth(typename O::F (&acc)[R][P], const typename O::template Activation<S>* x,
                                  std::int64_t x_stride, const std::byte* const (&w)[P], std::int64_t offset) {
   typename O::template Activation<S> pairs[R * 2] = {};
+#pragma GCC unroll 16
   for (int r = 0; r < R; ++r) pairs[r * 2] = x[r * x_stride];
-  O::step(acc, w, offset, pairs, 2, static_cast<const S*>(nullptr));
+  const std::byte* last[P];
+#pragma GCC unroll 16
+  for (int p = 0; p < P; ++p) last[p] = w[p] + offset;
+  accumulate<O, S>(acc, pairs, 2, last, 0, 1);
 }
 
 /// R rows by P panels of 16 columns over the whole depth, then the epilogue.
@@ -72,6 +79,7 @@ template <class O, class S, int R, int P>
   using Activation = typename O::template Activation<S>;
   const ProductArgs& args = *tile.args;
   const std::byte* w[P];
+#pragma GCC unroll 16
   for (int p = 0; p < P; ++p)
     w[p] = static_cast<const std::byte*>(args.weights.data) + (tile.group + p / 2) * tile.group_bytes +
            p % 2 * kPanelStepBytes;
@@ -79,18 +87,7 @@ template <class O, class S, int R, int P>
   const int steps = args.weights.depth / kStepDepth<S>;
   typename O::F acc[R][P];
   clear<O>(acc);
-  if (tile.ahead == nullptr) {
-    accumulate<O, S>(acc, x, args.x_stride, w, kPackedStepBytes, steps);
-  } else {
-    for (int k = 0; k < steps; ++k) {
-      for (int p = 0; p < P; p += 2) {
-        const std::byte* next = tile.ahead + p / 2 * tile.group_bytes + k * kPackedStepBytes;
-        __builtin_prefetch(next, 0, 2);
-        __builtin_prefetch(next + 64, 0, 2);
-      }
-      O::step(acc, w, k * kPackedStepBytes, x + k * kStepDepth<S>, args.x_stride, static_cast<const S*>(nullptr));
-    }
-  }
+  accumulate<O, S>(acc, x, args.x_stride, w, kPackedStepBytes, steps, tile.ahead);
   if (kStepDepth<S> == 2 && args.weights.depth % 2 != 0)
     accumulate_odd_depth<O, S>(acc, x + steps * 2, args.x_stride, w, steps * kPackedStepBytes);
   if (args.epilogue == Epilogue::silu_mul)
@@ -110,7 +107,7 @@ constexpr std::array<ProductTileFunction, sizeof...(R)> tile_functions(std::inte
 inline constexpr std::int64_t kRowBlockBytes = 384 << 10;
 
 /// One block of rows against the groups [begin, end). Rows are cut into tiles of equal size, one more or less, so that 8
-/// rows are not 6 and 2; only the last tile of a group fetches the next group ahead.
+/// rows are not 6 and 2.
 template <class O, class S>
 inline void product_rows(const ProductArgs& args, Range rows, Range groups, std::int64_t group_bytes) {
   static constexpr auto kNarrow = tile_functions<O, S, true>(std::make_integer_sequence<int, O::kRowsMax>());
@@ -122,13 +119,14 @@ inline void product_rows(const ProductArgs& args, Range rows, Range groups, std:
   for (std::int64_t group = groups.begin; group < groups.end;) {
     const bool is_wide = group + wide_groups <= groups.end;
     const std::int64_t next = group + (is_wide ? wide_groups : 1);
-    const bool has_next = next + wide_groups <= groups.end;
     for (int tile = 0; tile < tiles; ++tile) {
       const Range part = split(count, {tile, tiles});
       const auto height = static_cast<std::size_t>(part.end - part.begin);
-      const std::byte* ahead = tiles > 1 && tile == tiles - 1 && has_next ? weights + next * group_bytes : nullptr;
-      const ProductTile work{&args, static_cast<int>(rows.begin + part.begin), static_cast<int>(group), group_bytes,
-                             ahead};
+      Ahead ahead;
+      const int over = tiles >= 4 ? 4 : 2, slice = tile - (tiles - over);
+      if (tiles > 1 && slice >= 0 && next < groups.end)
+        ahead = {weights + next * group_bytes + slice * group_bytes / over, 2 * kUnroll / over};
+      const ProductTile work{&args, static_cast<int>(rows.begin + part.begin), static_cast<int>(group), group_bytes, ahead};
       (is_wide && O::panels_for(static_cast<int>(height)) == 2 * wide_groups ? kWide : kNarrow)[height - 1](work);
     }
     group = next;

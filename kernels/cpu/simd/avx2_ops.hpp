@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/simd/row_pointers.hpp"
 #include "kernels/element.hpp"
 
 // Included after a target pragma by one translation unit; see avx512_ops.hpp for the unnamed namespace.
@@ -107,28 +108,33 @@ struct Avx2Ops {
   }
 
   template <int R, int P>
-  static void step(F (&acc)[R][P], const std::byte* const (&w)[P], std::int64_t offset, const float* x,
-                   std::int64_t x_stride, const float*) {
+  static void step(F (&acc)[R][P], const std::byte* const (&w)[P], std::int64_t offset,
+                   const RowPointers<float, R>& x, int depth, const float*) {
+#pragma GCC unroll 16
     for (int p = 0; p < P; ++p) {
       const F weights = load(reinterpret_cast<const float*>(w[p] + offset));
-      for (int r = 0; r < R; ++r) acc[r][p] = fma(broadcast(x[r * x_stride]), weights, acc[r][p]);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) acc[r][p] = fma(broadcast(x.at(r)[depth]), weights, acc[r][p]);
     }
   }
 
   template <int R, int P>
-  static void step(F (&acc)[R][P], const std::byte* const (&w)[P], std::int64_t offset, const float* x,
-                   std::int64_t x_stride, const Bf16*) {
+  static void step(F (&acc)[R][P], const std::byte* const (&w)[P], std::int64_t offset,
+                   const RowPointers<float, R>& x, int depth, const Bf16*) {
     const __m256i upper = _mm256_set1_epi32(-65536);
+#pragma GCC unroll 16
     for (int p = 0; p < P; ++p) {
       const auto* pairs = reinterpret_cast<const __m256i*>(w[p] + offset);
       // Even depths of both halves first: the 16 registers cannot hold both depths widened beside the sums.
       const __m256i low = _mm256_loadu_si256(pairs), high = _mm256_loadu_si256(pairs + 1);
       const F even = {_mm256_castsi256_ps(_mm256_slli_epi32(low, 16)),
                       _mm256_castsi256_ps(_mm256_slli_epi32(high, 16))};
-      for (int r = 0; r < R; ++r) acc[r][p] = fma(broadcast(x[r * x_stride]), even, acc[r][p]);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) acc[r][p] = fma(broadcast(x.at(r)[depth]), even, acc[r][p]);
       const F odd = {_mm256_castsi256_ps(_mm256_and_si256(low, upper)),
                      _mm256_castsi256_ps(_mm256_and_si256(high, upper))};
-      for (int r = 0; r < R; ++r) acc[r][p] = fma(broadcast(x[r * x_stride + 1]), odd, acc[r][p]);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) acc[r][p] = fma(broadcast(x.at(r)[depth + 1]), odd, acc[r][p]);
     }
   }
 };

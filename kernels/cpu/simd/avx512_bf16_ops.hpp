@@ -32,15 +32,18 @@ struct Avx512Bf16Ops : Avx512Ops {
   }
 
   template <int R, int P>
-  static void step(F (&acc)[R][P], const std::byte* const (&w)[P], std::int64_t offset, const Bf16* x,
-                   std::int64_t x_stride, const Bf16*) {
+  static void step(F (&acc)[R][P], const std::byte* const (&w)[P], std::int64_t offset,
+                   const RowPointers<Bf16, R>& x, int depth, const Bf16*) {
     __m512bh weights[P];
+#pragma GCC unroll 16
     for (int p = 0; p < P; ++p)
       weights[p] = reinterpret_cast<__m512bh>(_mm512_loadu_si512(w[p] + offset));
+#pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       int pair;
-      std::memcpy(&pair, x + r * x_stride, sizeof(pair));
+      std::memcpy(&pair, x.at(r) + depth, sizeof(pair));
       const __m512bh value = reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair));
+#pragma GCC unroll 16
       for (int p = 0; p < P; ++p) acc[r][p] = _mm512_dpbf16_ps(acc[r][p], weights[p], value);
     }
   }

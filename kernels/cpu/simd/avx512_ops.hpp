@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/simd/row_pointers.hpp"
 #include "kernels/element.hpp"
 
 // Included after a target pragma by one translation unit per ISA. Everything is in an unnamed namespace, because the
@@ -21,7 +22,7 @@ struct Avx512Ops {
 
   /// Rows of a product tile at most, and panels (of 16 columns) of a tile with that many rows.
   static constexpr int kRowsMax = 12;
-  static constexpr int panels_for(int rows) { return rows <= 2 ? 8 : rows <= 6 ? 4 : 2; }
+  static constexpr int panels_for(int rows) { return rows <= 2 ? 8 : 2; }
   /// Rows of an attention tile, which is 4 panels wide.
   static constexpr int kAttentionRows = 6;
 
@@ -69,30 +70,37 @@ struct Avx512Ops {
 
   /// One step of the depth for R rows and P panels: acc[r][p] += x[r] * w[p]. Panels are 64 bytes a step.
   template <int R, int P>
-  static void step(F (&acc)[R][P], const std::byte* const (&w)[P], std::int64_t offset, const float* x,
-                   std::int64_t x_stride, const float*) {
+  static void step(F (&acc)[R][P], const std::byte* const (&w)[P], std::int64_t offset,
+                   const RowPointers<float, R>& x, int depth, const float*) {
     F weights[P];
+#pragma GCC unroll 16
     for (int p = 0; p < P; ++p) weights[p] = load(at(w[p] + offset));
+#pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const F value = broadcast(x[r * x_stride]);
+      const F value = broadcast(x.at(r)[depth]);
+#pragma GCC unroll 16
       for (int p = 0; p < P; ++p) acc[r][p] = fma(value, weights[p], acc[r][p]);
     }
   }
 
   /// The same for weights in pairs of bf16: a step is two depths, widened in registers, the even one first.
   template <int R, int P>
-  static void step(F (&acc)[R][P], const std::byte* const (&w)[P], std::int64_t offset, const float* x,
-                   std::int64_t x_stride, const Bf16*) {
+  static void step(F (&acc)[R][P], const std::byte* const (&w)[P], std::int64_t offset,
+                   const RowPointers<float, R>& x, int depth, const Bf16*) {
     F even[P], odd[P];
+#pragma GCC unroll 16
     for (int p = 0; p < P; ++p) {
       const __m512i pair = _mm512_loadu_si512(w[p] + offset);
       even[p] = _mm512_castsi512_ps(_mm512_slli_epi32(pair, 16));
       odd[p] = _mm512_castsi512_ps(_mm512_and_si512(pair, _mm512_set1_epi32(-65536)));
     }
+#pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const F first_value = broadcast(x[r * x_stride]);
+      const F first_value = broadcast(x.at(r)[depth]);
+#pragma GCC unroll 16
       for (int p = 0; p < P; ++p) acc[r][p] = fma(first_value, even[p], acc[r][p]);
-      const F second_value = broadcast(x[r * x_stride + 1]);
+      const F second_value = broadcast(x.at(r)[depth + 1]);
+#pragma GCC unroll 16
       for (int p = 0; p < P; ++p) acc[r][p] = fma(second_value, odd[p], acc[r][p]);
     }
   }

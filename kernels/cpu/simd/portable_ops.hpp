@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/simd/row_pointers.hpp"
 #include "kernels/element.hpp"
 
 namespace foretoken::cpu {
@@ -73,17 +74,20 @@ struct PortableOps {
   }
 
   template <int R, int P>
-  static void step(F (&acc)[R][P], const std::byte* const (&w)[P], std::int64_t offset, const float* x,
-                   std::int64_t x_stride, const float*) {
+  static void step(F (&acc)[R][P], const std::byte* const (&w)[P], std::int64_t offset,
+                   const RowPointers<float, R>& x, int depth, const float*) {
+#pragma GCC unroll 16
     for (int p = 0; p < P; ++p) {
       const F weights = load(reinterpret_cast<const float*>(w[p] + offset));
-      for (int r = 0; r < R; ++r) acc[r][p] += x[r * x_stride] * weights;
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) acc[r][p] += x.at(r)[depth] * weights;
     }
   }
 
   template <int R, int P>
-  static void step(F (&acc)[R][P], const std::byte* const (&w)[P], std::int64_t offset, const float* x,
-                   std::int64_t x_stride, const Bf16*) {
+  static void step(F (&acc)[R][P], const std::byte* const (&w)[P], std::int64_t offset,
+                   const RowPointers<float, R>& x, int depth, const Bf16*) {
+#pragma GCC unroll 16
     for (int p = 0; p < P; ++p) {
       Words pairs, even, odd;
       std::memcpy(pairs.data(), w[p] + offset, sizeof(pairs));
@@ -94,9 +98,11 @@ struct PortableOps {
       }
       F widened;
       std::memcpy(widened.data(), even.data(), sizeof(widened));
-      for (int r = 0; r < R; ++r) acc[r][p] += x[r * x_stride] * widened;
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) acc[r][p] += x.at(r)[depth] * widened;
       std::memcpy(widened.data(), odd.data(), sizeof(widened));
-      for (int r = 0; r < R; ++r) acc[r][p] += x[r * x_stride + 1] * widened;
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) acc[r][p] += x.at(r)[depth + 1] * widened;
     }
   }
 };
