@@ -104,7 +104,8 @@ std::vector<PhaseRule> make_program(const Policy& policy) {
     case Form::decodes_first:
       return {{Phase::decodes}, {Phase::prompts}, {Phase::swap_in}, {Phase::admit}};
     case Form::prefill_exclusive:
-      return {{Phase::admit, true}, {Phase::prompts, true}, {Phase::decodes}, {Phase::swap_in}};
+      // Unfinished prompts before new ones: these would else take the blocks that those need, again and again.
+      return {{Phase::prompts}, {Phase::admit, true}, {Phase::decodes}, {Phase::swap_in}};
   }
   return {};
 }

@@ -75,7 +75,7 @@ enum class Phase : std::uint8_t {
   swap_in,    ///< Sequences come back from the host pool.
   admit,      ///< The waiting.
 };
-/// A phase, and whether the step ends after it once it granted anything.
+/// A phase, and whether the step ends after it once anything was granted.
 struct PhaseRule {
   Phase phase{};
   bool exclusive = false;

@@ -132,7 +132,7 @@ class Scheduler {
 
   // scheduler_plan.cpp: the phases of a step.
   void begin_plan(Time now);
-  bool run_phase(Phase phase);
+  void run_phase(Phase phase);
   void grant_residents(Phase phase);
   bool grant_fast(Phase phase);
   void walk_residents(Phase phase);

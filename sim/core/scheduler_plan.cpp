@@ -15,8 +15,11 @@ constexpr std::int64_t kWindowRepeatsMax = 64;
 
 Decision Scheduler::plan(Time now) {
   begin_plan(now);
-  for (const PhaseRule& rule : program_)
-    if (run_phase(rule.phase) && rule.exclusive) break;
+  const std::int64_t budget = budget_;
+  for (const PhaseRule& rule : program_) {
+    run_phase(rule.phase);
+    if (rule.exclusive && budget_ != budget) break;
+  }
   finish_plan();
   return decide();
 }
@@ -46,8 +49,7 @@ void Scheduler::begin_plan(Time now) {
     std::erase_if(order_, [&](const ListEntry& e) { return rows_[index(e.slot)].admitted != e.admitted; });
 }
 
-bool Scheduler::run_phase(Phase phase) {
-  const std::int64_t before = budget_;
+void Scheduler::run_phase(Phase phase) {
   switch (phase) {
     case Phase::admit: admit_waiting(); break;
     case Phase::swap_in: swap_in(); break;
@@ -55,7 +57,6 @@ bool Scheduler::run_phase(Phase phase) {
     case Phase::decodes:
     case Phase::prompts: grant_residents(phase); break;
   }
-  return budget_ != before;
 }
 
 std::int32_t Scheduler::capped(std::int32_t debt) const {
