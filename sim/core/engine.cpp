@@ -40,7 +40,8 @@ Time Engine::join() {
 void Engine::land(Time t) {
   if (flight_.plan == nullptr || !flight_.window.end_known) return;
   if (!flight_.planned_next && plan_time() == t && flight_.repeats > depth_) {
-    // The moment at which the step after this window is decided: at depth 0 the window's end, at depth 1 the start of its last repeat.
+    // The moment at which the step after this window is decided: at depth 0 the window's end, at depth 1 the
+    // start of its last repeat.
     scheduler_.extend(flight_.repeats);
     if (depth_ == 0) return commit(flight_.repeats, true);
     return commit(flight_.repeats - 1, false);
@@ -97,7 +98,8 @@ void Engine::finish(Handle handle, Ending how, Time t) {
   Truth& truth = truth_[index(handle)];
   const std::int32_t made = emitted(truth);
   FT_CHECK(how != Ending::finished || made == truth.output_tokens, made, truth.output_tokens);
-  if (ends_.contains(static_cast<std::uint32_t>(index(handle)))) ends_.erase(static_cast<std::uint32_t>(index(handle)));
+  if (ends_.contains(static_cast<std::uint32_t>(index(handle))))
+    ends_.erase(static_cast<std::uint32_t>(index(handle)));
   truth.alive = false;
   truth.in_lock_step = false;
   observer_.on_end(handle, how, made, t);
@@ -131,7 +133,8 @@ bool Engine::submit(const Offer& offer, Time t) {
   truth.prompt_tokens = request.prompt_tokens;
   truth.alive = true;
   truth.life = life;
-  if (offer.patience != kForever) deadlines_.push({after(request.arrival, offer.patience), handle, life, true});
+  if (offer.patience != kForever)
+    deadlines_.push({after(request.arrival, offer.patience), handle, life, true});
   if (offer.cancel_after != kForever)
     deadlines_.push({after(request.arrival, offer.cancel_after), handle, life, false});
   executor_.on_accept(handle, offer);
@@ -189,7 +192,8 @@ void Engine::apply(const StepPlan& plan, Time t) {
   }
   for (const Copy& copy : plan.copies) {
     // Serial copies are part of the step; the others end by an event, even those that take no time.
-    if (scheduler_.capacity().transfers_overlap) transfers_.push_back({executor_.transfer_end(copy, t), copy});
+    if (scheduler_.capacity().transfers_overlap)
+      transfers_.push_back({executor_.transfer_end(copy, t), copy});
   }
 }
 
@@ -252,7 +256,8 @@ void Engine::start_at(Time t) {
     FT_CHECK(wake_ > t, picoseconds(t));
     if (decision.plan == nullptr) {
       // Work implies that a token moves, or that something is known to come.
-      FT_CHECK(scheduler_.alive() == 0 || wake_ != kNever || !transfers_.empty(), scheduler_.waiting(), scheduler_.resident());
+      FT_CHECK(scheduler_.alive() == 0 || wake_ != kNever || !transfers_.empty(), scheduler_.waiting(),
+               scheduler_.resident());
       return;
     }
     apply(*decision.plan, t);
@@ -262,7 +267,8 @@ void Engine::start_at(Time t) {
 
 void Engine::decide(Time t) {
   if (flight_.plan != nullptr) {
-    // The repeats before the last one must have been taken in: an arrival may have cut the window to this very moment.
+    // The repeats before the last one must have been taken in: an arrival may have cut the window to this
+    // very moment.
     if (flight_.planned_next || depth_ == 0 || flight_.committed != flight_.repeats - 1) return;
     settle_due(t);
     return plan_next(t);

@@ -26,13 +26,15 @@ struct Ended {
   Ending how{};
 };
 
-/// One replica as a state machine over events: it has no loop, no clock and no thread. A driver calls, at each time, `land`, then `submit` for the
-/// arrivals of that time, then `decide`; time never goes back. The engine alone knows how long the answers are.
+/// One replica as a state machine over events: it has no loop, no clock and no thread. A driver calls, at
+/// each time, `land`, then `submit` for the arrivals of that time, then `decide`; time never goes back. The
+/// engine alone knows how long the answers are.
 class Engine {
  public:
   Engine(Scheduler& scheduler, Executor& executor, Observer& observer, EngineOptions options = {});
 
-  /// When something happens next without anybody calling `submit`; kNever when nothing will, or when only `join` can tell.
+  /// When something happens next without anybody calling `submit`; kNever when nothing will, or when only
+  /// `join` can tell.
   Time next_event() const;
   /// A step is running on a device, and only waiting for it tells when it ends.
   bool must_join() const { return flight_.plan != nullptr && !flight_.window.end_known; }
@@ -57,8 +59,8 @@ class Engine {
     RequestId id{};
     std::int32_t output_tokens = 0;
     std::int32_t prompt_tokens = 0;
-    std::int32_t emitted = 0;        // outside lock-step
-    std::int64_t emitted_base = 0;   // in lock-step: emitted = committed tick + base
+    std::int32_t emitted = 0;       // outside lock-step
+    std::int64_t emitted_base = 0;  // in lock-step: emitted = committed tick + base
     bool in_lock_step = false;
     bool alive = false;
     std::uint32_t life = 0;

@@ -25,10 +25,12 @@ struct Window {
 class Executor {
  public:
   virtual ~Executor() = default;
-  /// Starts the plan's step at `begin`. A simulated window may be repeated up to its `repeats_max` (at most the plan's); a live one is a single step that is
-  /// running when this returns, or will be run by `complete`.
+  /// Starts the plan's step at `begin`. A simulated window may be repeated up to its `repeats_max` (at most
+  /// the plan's); a live one is a single step that is running when this returns, or will be run by
+  /// `complete`.
   virtual Window launch(const StepPlan& plan, Time begin) = 0;
-  /// Waits for a launched window whose end was not known and returns when it ended, by the executor's clock. Called at most once per launch.
+  /// Waits for a launched window whose end was not known and returns when it ended, by the executor's clock.
+  /// Called at most once per launch.
   virtual Time complete(const StepPlan& plan, const Window& window) = 0;
   /// When copies that overlap with steps, begun at `begin`, have ended. Not asked
   /// about serial copies, which are part of the step.

@@ -9,7 +9,8 @@
 
 namespace foretoken {
 
-/// First-fit allocation of contiguous ranges of blocks, for engines without paging; what it cannot use is external fragmentation.
+/// First-fit allocation of contiguous ranges of blocks, for engines without paging; what it cannot use is
+/// external fragmentation.
 class RangeAllocator {
  public:
   RangeAllocator(std::int64_t blocks, std::int32_t slots);
@@ -28,8 +29,8 @@ class RangeAllocator {
   std::vector<Range> held_;  // by slot
 };
 
-/// PLACE: the device's KV blocks and the host pool, as counts. Private blocks are counted here and numbered by the backend; with the prefix cache on
-/// they are numbered here, because sharing needs identities.
+/// PLACE: the device's KV blocks and the host pool, as counts. Private blocks are counted here and numbered
+/// by the backend; with the prefix cache on they are numbered here, because sharing needs identities.
 class KvPool {
  public:
   KvPool(const Policy& policy, const Capacity& capacity);

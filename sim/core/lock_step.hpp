@@ -9,12 +9,15 @@
 
 namespace foretoken {
 
-/// The sequences that decode one token in every step. Their contexts are offsets to one counter, the tick, so that a step costs the
-/// same at batch 2 and at 256: a row's context is `tick - offset`, and rows that open a block at the same ticks share one counter.
+/// The sequences that decode one token in every step. Their contexts are offsets to one counter, the tick, so
+/// that a step costs the same at batch 2 and at 256: a row's context is `tick - offset`, and rows that open a
+/// block at the same ticks share one counter.
 class LockStep {
  public:
   LockStep(std::int32_t block_tokens, std::int32_t slots)
-      : block_tokens_(block_tokens), residues_(static_cast<std::size_t>(block_tokens)), rows_(static_cast<std::size_t>(slots)) {
+      : block_tokens_(block_tokens),
+        residues_(static_cast<std::size_t>(block_tokens)),
+        rows_(static_cast<std::size_t>(slots)) {
     offsets_.reserve(rows_.size());
     slots_.reserve(rows_.size());
   }
@@ -110,7 +113,8 @@ class LockStep {
       }
       stale_ = false;
     }
-    return {static_cast<std::int32_t>(tick_ - extremes_.high), static_cast<std::int32_t>(tick_ - extremes_.low)};
+    return {static_cast<std::int32_t>(tick_ - extremes_.high),
+            static_cast<std::int32_t>(tick_ - extremes_.low)};
   }
 
   std::int32_t block_tokens_;

@@ -15,7 +15,8 @@ struct StepRecord {
   Duration first{};
   Duration growth{};
   std::int64_t repeats = 1;
-  /// Position of the first of these repeats in the plan's window, from 0: contexts grew by that much since the plan was made.
+  /// Position of the first of these repeats in the plan's window, from 0: contexts grew by that much since
+  /// the plan was made.
   std::int64_t repeat_first = 0;
   /// Tokens that the lock-step rows emit in each repeat: the plan's decodes less the wasted rows.
   std::int32_t decode_emissions = 0;
@@ -28,9 +29,11 @@ struct StepRecord {
   Time end() const { return begin + first * repeats + growth * (repeats * (repeats - 1) / 2); }
 };
 
-/// Watches a run. Calls come in the order of time; at one time: arrivals, what a finished step brings (on_step, then on_token for sampled
-/// chunks, then on_end), then what the next plan decides (on_admit, on_preempt). Lock-step rows emit one token per on_step in which they take part,
-/// so that a decode step costs the same at every batch size: a row takes part from the step after the on_token of the chunk with which it entered.
+/// Watches a run. Calls come in the order of time; at one time: arrivals, what a finished step brings
+/// (on_step, then on_token for sampled chunks, then on_end), then what the next plan decides (on_admit,
+/// on_preempt). Lock-step rows emit one token per on_step in which they take part, so that a decode step
+/// costs the same at every batch size: a row takes part from the step after the on_token of the chunk with
+/// which it entered.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -42,7 +45,8 @@ class Observer {
   /// Gave up its slot. `emitted` tokens are kept.
   virtual void on_preempt(const Eviction& eviction, std::int32_t emitted, Time t) = 0;
   virtual void on_step(const StepRecord& record) = 0;
-  /// A sequence emitted a token outside lock-step: its first one, or the first after an interruption. `emitted` counts it.
+  /// A sequence emitted a token outside lock-step: its first one, or the first after an interruption.
+  /// `emitted` counts it.
   virtual void on_token(Handle handle, std::int32_t emitted, Time t) = 0;
   /// The life ended at `t`; `emitted` tokens were made in all. The handle is free afterwards.
   virtual void on_end(Handle handle, Ending how, std::int32_t emitted, Time t) = 0;

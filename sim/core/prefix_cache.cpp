@@ -84,8 +84,10 @@ void PrefixCache::append_free(std::int32_t b) {
 
 void PrefixCache::remove_free(std::int32_t b) {
   const Block& block = blocks_[static_cast<std::size_t>(b)];
-  (block.previous == kNone ? free_head_ : blocks_[static_cast<std::size_t>(block.previous)].next) = block.next;
-  (block.next == kNone ? free_tail_ : blocks_[static_cast<std::size_t>(block.next)].previous) = block.previous;
+  (block.previous == kNone ? free_head_ : blocks_[static_cast<std::size_t>(block.previous)].next) =
+      block.next;
+  (block.next == kNone ? free_tail_ : blocks_[static_cast<std::size_t>(block.next)].previous) =
+      block.previous;
   --free_count_;
 }
 

@@ -8,9 +8,10 @@
 
 namespace foretoken {
 
-/// Numbered KV blocks with identities. A full block is known by a hash chained over everything before it; the list of free blocks doubles as the
-/// order of eviction, least recently freed first, and a sequence's blocks are freed last one first, so that tails die before heads.
-/// A second block of the same content is not findable while the first lives.
+/// Numbered KV blocks with identities. A full block is known by a hash chained over everything before it; the
+/// list of free blocks doubles as the order of eviction, least recently freed first, and a sequence's blocks
+/// are freed last one first, so that tails die before heads. A second block of the same content is not
+/// findable while the first lives.
 class PrefixCache {
  public:
   PrefixCache(std::int64_t blocks, std::int32_t slots);
@@ -34,7 +35,8 @@ class PrefixCache {
   /// Frees all blocks of the slot, tail first.
   void give(Slot slot);
 
-  /// Checks reference counts against the tables and the free list against the counts; for tests. True when they agree.
+  /// Checks reference counts against the tables and the free list against the counts; for tests. True when
+  /// they agree.
   bool audit() const;
 
  private:

@@ -4,7 +4,8 @@
 
 namespace foretoken {
 
-/// The SplitMix64 finaliser (Steele, Lea, Flood 2014): a bijection on 64 bits whose output bits all depend on all input bits.
+/// The SplitMix64 finaliser (Steele, Lea, Flood 2014): a bijection on 64 bits whose output bits all depend on
+/// all input bits.
 constexpr std::uint64_t mix(std::uint64_t z) {
   z += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -12,8 +13,9 @@ constexpr std::uint64_t mix(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
-/// A stream of random numbers without hidden state: draw `i` is a pure function of (seed, stream, i). Arrivals can therefore be made
-/// lazily, two policies see the same workload, and a new stream disturbs no old one.
+/// A stream of random numbers without hidden state: draw `i` is a pure function of (seed, stream, i).
+/// Arrivals can therefore be made lazily, two policies see the same workload, and a new stream disturbs no
+/// old one.
 class RandomStream {
  public:
   constexpr RandomStream(std::uint64_t seed, std::uint64_t stream) : key_(mix(seed ^ mix(stream))) {}
@@ -23,7 +25,8 @@ class RandomStream {
   constexpr double uniform(std::uint64_t i) const {
     return (static_cast<double>(bits(i) >> 11) + 0.5) * 0x1p-53;
   }
-  /// Uniform integer in [low, high]; the bias of the multiplication method is below 2^-32 for spans under 2^32.
+  /// Uniform integer in [low, high]; the bias of the multiplication method is below 2^-32 for spans under
+  /// 2^32.
   constexpr std::int64_t integer(std::uint64_t i, std::int64_t low, std::int64_t high) const {
     const auto span = static_cast<std::uint64_t>(high - low) + 1;
     return low + static_cast<std::int64_t>(((bits(i) >> 32) * span) >> 32);
@@ -35,7 +38,8 @@ class RandomStream {
     constexpr double two_pi = 6.283185307179586;
     return std::sqrt(-2.0 * std::log(uniform(2 * i))) * std::cos(two_pi * uniform(2 * i + 1));
   }
-  /// Gamma with the given shape and mean 1 (Marsaglia and Tsang 2000); draw `i` owns a stream of its own for the rejections.
+  /// Gamma with the given shape and mean 1 (Marsaglia and Tsang 2000); draw `i` owns a stream of its own for
+  /// the rejections.
   double gamma(std::uint64_t i, double shape) const;
 
  private:

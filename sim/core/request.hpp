@@ -8,7 +8,8 @@ namespace foretoken {
 
 /// Position of a request in its source, from 0. Unique in a run, never reused.
 enum class RequestId : std::uint32_t {};
-/// Index of a request while it is alive (waiting, resident or swapped); dense and reused, so that columns can be indexed by it.
+/// Index of a request while it is alive (waiting, resident or swapped); dense and reused, so that columns can
+/// be indexed by it.
 enum class Handle : std::uint32_t {};
 /// Row of a resident sequence; dense and reused.
 enum class Slot : std::uint32_t {};
@@ -25,8 +26,8 @@ struct Request {
   RequestId id{};
   Time arrival{};
   std::int32_t prompt_tokens = 1;
-  /// Upper bound on the answer. 0 asks for no token at all (an embedding). Negative: the client gave none, and the scheduler uses what
-  /// the context leaves.
+  /// Upper bound on the answer. 0 asks for no token at all (an embedding). Negative: the client gave none,
+  /// and the scheduler uses what the context leaves.
   std::int32_t max_new_tokens = -1;
   /// A prediction of the answer's length, with whatever error the scenario states; 0 when there is none.
   std::int32_t predicted_output_tokens = 0;
@@ -36,8 +37,9 @@ struct Request {
   std::uint16_t slo_class = 0;
   std::uint16_t tenant = 0;
   std::uint16_t source = 0;
-  /// Identity of the prompt's content in blocks of `hash_block_tokens`, first block first; equal hashes at equal positions after equal
-  /// prefixes are equal text. Empty: shares with nobody. The view lives until the source's next call.
+  /// Identity of the prompt's content in blocks of `hash_block_tokens`, first block first; equal hashes at
+  /// equal positions after equal prefixes are equal text. Empty: shares with nobody. The view lives until the
+  /// source's next call.
   std::span<const std::uint64_t> prefix_hashes;
   std::int32_t hash_block_tokens = 0;
 };
@@ -59,7 +61,8 @@ enum class Ending : std::uint8_t { finished, cancelled, rejected };
 /// Why the door refused a request.
 enum class Refusal : std::uint8_t { none, exceeds_context, never_fits };
 
-/// Where requests come from. Open-loop sources know their arrivals; closed loops and sessions wait to be told of endings.
+/// Where requests come from. Open-loop sources know their arrivals; closed loops and sessions wait to be told
+/// of endings.
 class Source {
  public:
   virtual ~Source() = default;

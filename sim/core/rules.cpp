@@ -35,9 +35,7 @@ struct FreezeRule final : AdmitRule {
   }
 };
 struct SwappedFirstRule final : AdmitRule {
-  Verdict ask(const AdmitState& s) const override {
-    return {s.swapped == 0, LeftOut::swapped_first, kNever};
-  }
+  Verdict ask(const AdmitState& s) const override { return {s.swapped == 0, LeftOut::swapped_first, kNever}; }
 };
 struct WhenEmptyRule final : AdmitRule {
   Verdict ask(const AdmitState& s) const override {
@@ -101,10 +99,10 @@ std::unique_ptr<VictimRule> make_victim_rule(const Policy& policy) {
 std::vector<PhaseRule> make_program(const Policy& policy) {
   switch (policy.form) {
     case Form::list_order: return {{Phase::residents}, {Phase::swap_in}, {Phase::admit}};
-    case Form::decodes_first:
-      return {{Phase::decodes}, {Phase::prompts}, {Phase::swap_in}, {Phase::admit}};
+    case Form::decodes_first: return {{Phase::decodes}, {Phase::prompts}, {Phase::swap_in}, {Phase::admit}};
     case Form::prefill_exclusive:
-      // Unfinished prompts before new ones: these would else take the blocks that those need, again and again.
+      // Unfinished prompts before new ones: these would else take the blocks that those need, again and
+      // again.
       return {{Phase::prompts}, {Phase::admit, true}, {Phase::decodes}, {Phase::swap_in}};
   }
   return {};

@@ -9,8 +9,8 @@
 
 namespace foretoken {
 
-/// ORDER: a key by which waiting requests are sorted, least first; ties go to the earlier arrival. A policy nobody foresaw is one more
-/// implementation.
+/// ORDER: a key by which waiting requests are sorted, least first; ties go to the earlier arrival. A policy
+/// nobody foresaw is one more implementation.
 class OrderRule {
  public:
   virtual ~OrderRule() = default;
@@ -42,7 +42,8 @@ struct Verdict {
   Time ask_again = kNever;
 };
 
-/// ADMIT: a predicate over the engine's state, asked before each admission. All must agree. Memory is tested after them, for the request at hand.
+/// ADMIT: a predicate over the engine's state, asked before each admission. All must agree. Memory is tested
+/// after them, for the request at hand.
 class AdmitRule {
  public:
   virtual ~AdmitRule() = default;
@@ -83,8 +84,9 @@ struct PhaseRule {
 /// The program of phases of a policy.
 std::vector<PhaseRule> make_program(const Policy& policy);
 
-/// PLACE: tokens for which memory must be free before a request is admitted that has `known` tokens, of which the step would compute up to
-/// `computed_after`, and that may grow to `tokens_limit`; `tokens_max` is the longest sequence of the engine.
+/// PLACE: tokens for which memory must be free before a request is admitted that has `known` tokens, of which
+/// the step would compute up to `computed_after`, and that may grow to `tokens_limit`; `tokens_max` is the
+/// longest sequence of the engine.
 std::int64_t reserved_tokens(Reserve reserve, std::int32_t known, std::int32_t computed_after,
                              std::int32_t tokens_limit, std::int32_t tokens_max);
 

@@ -24,11 +24,14 @@ Scheduler::Scheduler(const Policy& policy, const Capacity& capacity, SchedulerOp
   watermark_blocks_ =
       static_cast<std::int64_t>(std::ceil(policy.watermark * static_cast<double>(pool_.usable())));
   const std::int64_t pool_tokens = (pool_.usable() - watermark_blocks_) * policy.block_tokens;
-  tokens_max_ = static_cast<std::int32_t>(std::clamp<std::int64_t>(pool_tokens, 0, capacity.model_tokens_max));
+  tokens_max_ =
+      static_cast<std::int32_t>(std::clamp<std::int64_t>(pool_tokens, 0, capacity.model_tokens_max));
   // A sequence that lost its blocks comes back whole, so that without chunks it must fit into one step.
-  if (!policy.chunked && policy.batch_tokens_max > 0) tokens_max_ = std::min(tokens_max_, policy.batch_tokens_max);
+  if (!policy.chunked && policy.batch_tokens_max > 0)
+    tokens_max_ = std::min(tokens_max_, policy.batch_tokens_max);
   limits_.grow(rows_.size());
-  for (std::size_t slot = rows_.size(); slot-- > 0;) free_slots_.push_back(Slot{static_cast<std::uint32_t>(slot)});
+  for (std::size_t slot = rows_.size(); slot-- > 0;)
+    free_slots_.push_back(Slot{static_cast<std::uint32_t>(slot)});
 }
 
 Acceptance Scheduler::submit(const Request& request) {
@@ -37,7 +40,8 @@ Acceptance Scheduler::submit(const Request& request) {
   const std::int64_t most =
       request.max_new_tokens < 0 ? least : std::int64_t{request.prompt_tokens} + request.max_new_tokens;
   if (most > capacity_.model_tokens_max) return {kNoHandle, Refusal::exceeds_context};
-  // The same formula as at run time: whatever is admitted may grow to `most`, alone in the pool, under the watermark.
+  // The same formula as at run time: whatever is admitted may grow to `most`, alone in the pool, under the
+  // watermark.
   if (most > tokens_max_) return {kNoHandle, Refusal::never_fits};
 
   if (free_handles_.empty()) {
@@ -95,11 +99,11 @@ void Scheduler::leave_lock_step(Slot slot) {
   row.blocks = held_blocks(slot);
   row.computed = lock_step_.context(slot);
   row.known = row.computed + 1;
-  sequences_[index(row.request)].emitted =
-      row.known - sequences_[index(row.request)].facts.prompt_tokens;
+  sequences_[index(row.request)].emitted = row.known - sequences_[index(row.request)].facts.prompt_tokens;
   other_context_ += row.computed;
   lock_step_.leave(slot);
-  if (limits_.contains(static_cast<std::uint32_t>(index(slot)))) limits_.erase(static_cast<std::uint32_t>(index(slot)));
+  if (limits_.contains(static_cast<std::uint32_t>(index(slot))))
+    limits_.erase(static_cast<std::uint32_t>(index(slot)));
   row.state = RowState::catching_up;
 }
 
@@ -148,12 +152,13 @@ void Scheduler::refund(Slot slot) {
   }
   if (!granted) return;
   std::vector<Chunk>& chunks = now_planning_->chunks;
-  const auto chunk = std::find_if(chunks.begin(), chunks.end(), [&](const Chunk& c) { return c.slot == slot; });
+  const auto chunk =
+      std::find_if(chunks.begin(), chunks.end(), [&](const Chunk& c) { return c.slot == slot; });
   FT_CHECK(chunk != chunks.end());
   unseal_full_blocks(slot, chunk->context, row.computed);
   budget_ += chunk->tokens;
-  untouched_blocks_ += blocks_for(row.computed, policy_.block_tokens) -
-                       blocks_for(chunk->context, policy_.block_tokens);
+  untouched_blocks_ +=
+      blocks_for(row.computed, policy_.block_tokens) - blocks_for(chunk->context, policy_.block_tokens);
   row.computed -= chunk->tokens;
   other_context_ -= chunk->tokens;
   chunks.erase(chunk);
@@ -190,7 +195,8 @@ void Scheduler::evict(Slot slot) {
 
 void Scheduler::enqueue(Handle handle, bool front) {
   Sequence& s = sequences_[index(handle)];
-  // With keys, equals go by arrival, also when they come back; without, a preempted request goes before all others.
+  // With keys, equals go by arrival, also when they come back; without, a preempted request goes before all
+  // others.
   const std::int64_t key = order_rule_ ? order_rule_->key(s.facts) : 0;
   if (order_rule_)
     s.ticket = static_cast<std::int64_t>(s.facts.id);
@@ -200,9 +206,9 @@ void Scheduler::enqueue(Handle handle, bool front) {
 }
 
 void Scheduler::insert_catching(Slot slot) {
-  const auto place = std::lower_bound(
-      catching_up_.begin(), catching_up_.end(), rows_[index(slot)].admitted,
-      [&](Slot s, std::uint64_t admitted) { return rows_[index(s)].admitted < admitted; });
+  const auto place =
+      std::lower_bound(catching_up_.begin(), catching_up_.end(), rows_[index(slot)].admitted,
+                       [&](Slot s, std::uint64_t admitted) { return rows_[index(s)].admitted < admitted; });
   catching_up_.insert(place, slot);
 }
 
@@ -311,8 +317,10 @@ void Scheduler::end(Handle handle) {
 void Scheduler::bury(Slot slot) {
   Row& row = rows_[index(slot)];
   const Handle handle = row.request;
-  // A plan made before this end was known has counted the row already, unless the row entered lock-step with that very plan.
-  const bool counted = committed_ < next_plan_ && lock_step_granted_in_ == next_plan_ - 1 && row.entered_in < next_plan_ - 1;
+  // A plan made before this end was known has counted the row already, unless the row entered lock-step with
+  // that very plan.
+  const bool counted =
+      committed_ < next_plan_ && lock_step_granted_in_ == next_plan_ - 1 && row.entered_in < next_plan_ - 1;
   if (row.state == RowState::lock_step && counted) ++now_planning_->plan.wasted_rows;
   if (row.state == RowState::lock_step) leave_lock_step(slot);
   if (row.state == RowState::draining) --draining_;

@@ -31,21 +31,23 @@ struct Acceptance {
   Refusal refusal = Refusal::none;
 };
 
-/// Decides, step by step, which tokens of which sequences are computed. It knows no cost, no clock, no true output length; a simulated and a live run
-/// drive the very same object. Each request has known tokens (prompt and emitted ones) and computed tokens; a step hands out
-/// tokens so that computed catches up, whatever the reason it lags: a new prompt, a chunk, a recomputation.
+/// Decides, step by step, which tokens of which sequences are computed. It knows no cost, no clock, no true
+/// output length; a simulated and a live run drive the very same object. Each request has known tokens
+/// (prompt and emitted ones) and computed tokens; a step hands out tokens so that computed catches up,
+/// whatever the reason it lags: a new prompt, a chunk, a recomputation.
 class Scheduler {
  public:
   Scheduler(const Policy& policy, const Capacity& capacity, SchedulerOptions options = {});
 
   /// Takes a request in, or refuses one that could never be served. Visible to the next plan.
   Acceptance submit(const Request& request);
-  /// Plans the next step: a step that moves at least one token, or a reason to idle. Tokens are accounted as computed at once, which is
-  /// what allows to plan a step before the previous one has returned.
+  /// Plans the next step: a step that moves at least one token, or a reason to idle. Tokens are accounted as
+  /// computed at once, which is what allows to plan a step before the previous one has returned.
   Decision plan(Time now);
   /// The step planned last is run `repeats` times in all.
   void extend(std::int64_t repeats);
-  /// A step has ended (or, with `step_done` false, all its repeats but the last); these sequences ended with it.
+  /// A step has ended (or, with `step_done` false, all its repeats but the last); these sequences ended with
+  /// it.
   void commit(bool step_done, std::span<const Handle> ended);
   /// The request's client has left. Not to be called for a request that has ended.
   void cancel(Handle handle);
@@ -193,11 +195,11 @@ class Scheduler {
   std::vector<Slot> free_slots_;
   WaitingQueue waiting_;
   std::deque<Handle> swapped_;
-  std::vector<ListEntry> order_;    // residents by admission; entries of rows that left are skipped
-  std::vector<Slot> catching_up_;   // by admission
+  std::vector<ListEntry> order_;   // residents by admission; entries of rows that left are skipped
+  std::vector<Slot> catching_up_;  // by admission
   std::vector<Slot> dead_;
   LockStep lock_step_;
-  TickWheel limits_;                // by slot: the tick of the last token that a row may emit
+  TickWheel limits_;  // by slot: the tick of the last token that a row may emit
   std::vector<Deferred> deferred_;
   std::vector<Handle> released_;
   std::vector<WaitingQueue::Entry> set_aside_;
@@ -207,8 +209,8 @@ class Scheduler {
   std::int32_t loading_ = 0;
   std::int64_t alive_ = 0;
   std::int64_t deferred_blocks_ = 0;
-  std::int64_t moving_blocks_ = 0;     // on their way to the host
-  std::int64_t other_context_ = 0;     // tokens of residents outside lock-step
+  std::int64_t moving_blocks_ = 0;  // on their way to the host
+  std::int64_t other_context_ = 0;  // tokens of residents outside lock-step
   std::int64_t dead_context_ = 0;
   std::int64_t untouched_blocks_ = 0;  // held, no token yet
   std::uint64_t admitted_ = 0;
@@ -219,6 +221,8 @@ class Scheduler {
   std::int64_t first_ticket_ = 0;
   std::int64_t last_ticket_ = 0;
   bool batch_ended_ = false;
+  bool owes_blocks_ = false;  // a resident waits for blocks that others have given up
+  bool owed_blocks_ = false;  // so it was in the plan before this one
 
   // The plan being made.
   Buffers buffers_[2];

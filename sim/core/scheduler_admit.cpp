@@ -12,6 +12,11 @@ void Scheduler::count_left_out(LeftOut reason, std::int64_t requests) {
 }
 
 bool Scheduler::may_join() {
+  // Where admissions come before decodes, they would take the blocks that somebody gave up for a decode.
+  if (owed_blocks_ && resident_ > 0 && policy_.form == Form::prefill_exclusive) {
+    count_left_out(LeftOut::preemption_freeze, waiting());
+    return false;
+  }
   AdmitState state;
   state.now = now_;
   state.resident = resident_;
@@ -70,7 +75,8 @@ Scheduler::Fit Scheduler::fit(const Sequence& s) const {
   fit.blocks = blocks_for(taken, policy_.block_tokens) - hit_blocks;
   const bool watermark = !policy_.watermark_only_when_busy || resident_ > 0;
   fit.reason = LeftOut::kv_blocks;
-  fit.fits = pool_.fits(std::max(reserved_blocks, fit.blocks), cached_free + (watermark ? watermark_blocks_ : 0));
+  fit.fits =
+      pool_.fits(std::max(reserved_blocks, fit.blocks), cached_free + (watermark ? watermark_blocks_ : 0));
   return fit;
 }
 
@@ -94,8 +100,8 @@ void Scheduler::admit_waiting() {
       admit(entry, f);
       continue;
     }
-    const bool skippable = policy_.head_of_line == HeadOfLine::bounded_skip && f.reason != LeftOut::token_budget &&
-                           s.overtaken < policy_.overtakes_max &&
+    const bool skippable = policy_.head_of_line == HeadOfLine::bounded_skip &&
+                           f.reason != LeftOut::token_budget && s.overtaken < policy_.overtakes_max &&
                            now_ - s.facts.arrival < policy_.overtake_age_max;
     count_left_out(f.reason, 1);
     if (!skippable) {
@@ -144,7 +150,8 @@ void Scheduler::admit(const WaitingQueue::Entry& entry, const Fit& f) {
 }
 
 void Scheduler::swap_in() {
-  while (!swapped_.empty() && now_planning_->evictions.empty() && resident_ < policy_.sequences_max && budget_ > 0) {
+  while (!swapped_.empty() && now_planning_->evictions.empty() && resident_ < policy_.sequences_max &&
+         budget_ > 0) {
     const Handle handle = swapped_.front();
     Sequence& s = sequences_[index(handle)];
     const std::int32_t known = s.facts.prompt_tokens + s.emitted;
@@ -183,8 +190,10 @@ std::uint64_t Scheduler::content_hash(const Sequence& s, std::int32_t position) 
   const std::int32_t unit = s.facts.hash_block_tokens;
   const std::int64_t begin = std::int64_t{position} * block;
   const bool in_prompt = begin + block <= s.facts.prompt_tokens;
-  // What the prompt's hashes do not cover is the request's own: its answer, or a prompt that shares with nobody.
-  const auto own = mix(mix(static_cast<std::uint64_t>(s.facts.id) + 1) ^ static_cast<std::uint64_t>(position));
+  // What the prompt's hashes do not cover is the request's own: its answer, or a prompt that shares with
+  // nobody.
+  const auto own =
+      mix(mix(static_cast<std::uint64_t>(s.facts.id) + 1) ^ static_cast<std::uint64_t>(position));
   if (!in_prompt || unit <= 0) return own;
   std::uint64_t hash = 0;
   for (std::int64_t token = begin; token < begin + block; token += std::min(block, unit)) {
@@ -210,7 +219,8 @@ void Scheduler::seal_full_blocks(Slot slot, std::int32_t before, std::int32_t af
   const std::int32_t last = after / policy_.block_tokens;
   if (first == last) return;
   prepare_chain(s, last);
-  for (std::int32_t p = first; p < last; ++p) pool_.cache()->seal(slot, p, s.chain[static_cast<std::size_t>(p)]);
+  for (std::int32_t p = first; p < last; ++p)
+    pool_.cache()->seal(slot, p, s.chain[static_cast<std::size_t>(p)]);
 }
 
 void Scheduler::unseal_full_blocks(Slot slot, std::int32_t before, std::int32_t after) {

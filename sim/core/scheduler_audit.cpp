@@ -35,11 +35,11 @@ bool Scheduler::audit() const {
   }
   KvUse use;
   pool_.measure(use);
-  const bool memory = pool_.cache() ? pool_.cache()->audit()
-                                    : use.blocks_held == held + deferred_blocks_ + moving_blocks_;
+  const bool memory =
+      pool_.cache() ? pool_.cache()->audit() : use.blocks_held == held + deferred_blocks_ + moving_blocks_;
   return memory && untouched == untouched_blocks_ && other == other_context_ && dead == dead_context_ &&
-         lock_step_sum == lock_step_.context_sum() && resident == resident_ && lock_step == lock_step_.count() &&
-         draining == draining_ && loading == loading_ &&
+         lock_step_sum == lock_step_.context_sum() && resident == resident_ &&
+         lock_step == lock_step_.count() && draining == draining_ && loading == loading_ &&
          catching == static_cast<std::int32_t>(catching_up_.size()) && waiting == this->waiting() &&
          swapped == this->swapped() && living == alive_ &&
          (loading_ > 0 || moving_blocks_ > 0 || use.host_blocks_held == host);

@@ -38,12 +38,14 @@ void Scheduler::begin_plan(Time now) {
   b.plan.number = next_plan_;
   ++attempt_;
   now_ = now;
-  budget_ = policy_.batch_tokens_max > 0 ? policy_.batch_tokens_max : std::numeric_limits<std::int64_t>::max() / 2;
+  budget_ =
+      policy_.batch_tokens_max > 0 ? policy_.batch_tokens_max : std::numeric_limits<std::int64_t>::max() / 2;
   lock_step_granted_ = false;
   granting_ = true;
   resident_at_start_ = resident_;
   wake_ = kNever;
   join_refused_ = false;
+  owed_blocks_ = std::exchange(owes_blocks_, false);
   // Entries of rows that have left are skipped; they are swept out before they outnumber the living.
   if (order_.size() > 64 + 2 * static_cast<std::size_t>(resident_))
     std::erase_if(order_, [&](const ListEntry& e) { return rows_[index(e.slot)].admitted != e.admitted; });
@@ -106,7 +108,8 @@ bool Scheduler::grant_fast(Phase phase) {
   if (phase == Phase::decodes) return true;
   for (const Slot slot : catching_up_) {
     const Row& row = rows_[index(slot)];
-    if (row.granted_in != now_planning_->plan.number) FT_CHECK(grant_walked(slot, capped(row.known - row.computed)));
+    if (row.granted_in != now_planning_->plan.number)
+      FT_CHECK(grant_walked(slot, capped(row.known - row.computed)));
   }
   return true;
 }
@@ -158,12 +161,16 @@ bool Scheduler::grant_walked(Slot slot, std::int32_t tokens) {
 bool Scheduler::make_room(Slot beneficiary, std::int64_t blocks) {
   const std::uint64_t admitted = rows_[index(beneficiary)].admitted;
   while (!pool_.fits(blocks)) {
-    // Blocks that are on their way back make further evictions pointless; waiting for them is what stops a cascade that evicts everybody.
-    const bool coming = deferred_blocks_ + moving_blocks_ + pool_.free() >= blocks && deferred_blocks_ + moving_blocks_ > 0;
+    // Blocks that are on their way back make further evictions pointless; waiting for them is what stops a
+    // cascade that evicts everybody.
+    const bool coming =
+        deferred_blocks_ + moving_blocks_ + pool_.free() >= blocks && deferred_blocks_ + moving_blocks_ > 0;
     const Slot victim = coming || policy_.preempt == PreemptMode::none ? kNoSlot : choose_victim();
-    // Alone among those that could yield, it gains nothing by yielding: what holds the rest of the pool is about to end.
+    // Alone among those that could yield, it gains nothing by yielding: what holds the rest of the pool is
+    // about to end.
     const bool alone = victim == beneficiary && resident_ == draining_ + loading_ + 1;
     if (victim == kNoSlot || alone) {
+      owes_blocks_ = coming;
       if (rows_[index(beneficiary)].state == RowState::lock_step)
         starve(beneficiary, LeftOut::kv_blocks);
       else
@@ -179,11 +186,13 @@ bool Scheduler::make_room(Slot beneficiary, std::int64_t blocks) {
 void Scheduler::grant(Slot slot, std::int32_t tokens) {
   Row& row = rows_[index(slot)];
   const Request& facts = sequences_[index(row.request)].facts;
-  FT_CHECK(tokens >= 1 && tokens <= row.known - row.computed && tokens <= budget_, tokens, row.known, row.computed, budget_);
+  FT_CHECK(tokens >= 1 && tokens <= row.known - row.computed && tokens <= budget_, tokens, row.known,
+           row.computed, budget_);
   const bool sampled = row.computed + tokens == row.known && facts.max_new_tokens > 0;
   now_planning_->chunks.push_back({slot, row.request, tokens, row.computed, sampled});
   seal_full_blocks(slot, row.computed, row.computed + tokens);
-  untouched_blocks_ -= blocks_for(row.computed + tokens, policy_.block_tokens) - blocks_for(row.computed, policy_.block_tokens);
+  untouched_blocks_ -= blocks_for(row.computed + tokens, policy_.block_tokens) -
+                       blocks_for(row.computed, policy_.block_tokens);
   row.computed += tokens;
   row.granted_in = now_planning_->plan.number;
   other_context_ += tokens;
@@ -260,7 +269,8 @@ std::int64_t Scheduler::repeats_allowed() const {
   if (!pure || lock_step_.count() == 0 || lock_step_.count() != b.plan.decode_count) return 1;
   if (!catching_up_.empty() || draining_ + loading_ > 0 || !deferred_.empty() || moving_blocks_ > 0) return 1;
   if (wake_ != kNever || (policy_.head_of_line == HeadOfLine::bounded_skip && !waiting_.empty())) return 1;
-  std::int64_t repeats = limits_.next(lock_step_.tick(), lock_step_.tick() + kWindowRepeatsMax) - lock_step_.tick() + 1;
+  std::int64_t repeats =
+      limits_.next(lock_step_.tick(), lock_step_.tick() + kWindowRepeatsMax) - lock_step_.tick() + 1;
   if (policy_.take != Take::reserved) repeats = 1 + lock_step_.ticks_within(pool_.free(), repeats - 1);
   return repeats;
 }

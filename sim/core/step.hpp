@@ -9,14 +9,16 @@
 
 namespace foretoken {
 
-/// Tokens of one sequence that is catching up: a prompt's chunk, a recomputation, or a single token out of lock-step.
+/// Tokens of one sequence that is catching up: a prompt's chunk, a recomputation, or a single token out of
+/// lock-step.
 struct Chunk {
   Slot slot{};
   Handle request{};
   std::int32_t tokens = 0;
   /// Tokens already in the KV cache.
   std::int32_t context = 0;
-  /// The chunk reaches the last known token, so that the step emits one (none when the request asks for none).
+  /// The chunk reaches the last known token, so that the step emits one (none when the request asks for
+  /// none).
   bool sampled = false;
 };
 
@@ -60,7 +62,8 @@ struct Copy {
   std::int32_t blocks = 0;
 };
 
-/// A sequence enters or leaves the set that decodes in lock-step. `entered` rows have `context` tokens once the plan's step is done.
+/// A sequence enters or leaves the set that decodes in lock-step. `entered` rows have `context` tokens once
+/// the plan's step is done.
 struct LockStepChange {
   Slot slot{};
   Handle request{};
@@ -89,7 +92,8 @@ struct StepPlan {
   /// Counts the plans of a run, from 0.
   std::uint64_t number = 0;
   std::span<const Chunk> chunks;
-  /// Decodes that advance in lock-step, as aggregates: number of rows, and sum, least and greatest of their contexts.
+  /// Decodes that advance in lock-step, as aggregates: number of rows, and sum, least and greatest of their
+  /// contexts.
   std::int32_t decode_count = 0;
   std::int64_t decode_context_sum = 0;
   std::int32_t decode_context_min = 0;
@@ -111,10 +115,11 @@ struct StepPlan {
   std::span<const LockStepChange> lock_step_changes;
   /// How many requests were left out, by reason, waiting and resident ones alike.
   std::array<std::int32_t, kLeftOutReasons> left_out{};
-  /// How many times the step may be repeated before the scheduler has something new to decide, ends and arrivals aside. 1 unless it is a
-  /// pure decode step.
+  /// How many times the step may be repeated before the scheduler has something new to decide, ends and
+  /// arrivals aside. 1 unless it is a pure decode step.
   std::int64_t repeats_max = 1;
-  /// Decode rows whose sequence ended after this plan was made (depth 1): their slot computes, but emits nothing.
+  /// Decode rows whose sequence ended after this plan was made (depth 1): their slot computes, but emits
+  /// nothing.
   std::int32_t wasted_rows = 0;
   /// Lock-step position after the step; repeats add one each.
   std::int64_t tick = 0;
@@ -125,8 +130,8 @@ enum class IdleReason : std::uint8_t { no_work, join_rule, in_flight, transfer }
 
 /// The scheduler's answer: a step, or a reason to idle and when to ask again at the latest.
 struct Decision {
-  /// Points into the scheduler and lives as its views do. Null when there is nothing to do at all; a plan without new tokens is not a step, it only
-  /// says what else was decided (evictions, copies).
+  /// Points into the scheduler and lives as its views do. Null when there is nothing to do at all; a plan
+  /// without new tokens is not a step, it only says what else was decided (evictions, copies).
   StepPlan* plan = nullptr;
   Time idle_until = kNever;
   IdleReason idle_reason = IdleReason::no_work;

@@ -8,8 +8,8 @@
 
 namespace foretoken {
 
-/// A timing wheel over decode ticks: which sequences reach a limit at which tick. Insert, erase and pop are O(1); ticks further away than the
-/// wheel is long share buckets and are told apart by their exact value.
+/// A timing wheel over decode ticks: which sequences reach a limit at which tick. Insert, erase and pop are
+/// O(1); ticks further away than the wheel is long share buckets and are told apart by their exact value.
 class TickWheel {
  public:
   TickWheel() { heads_.fill(kNone); }
@@ -41,7 +41,8 @@ class TickWheel {
     if (heads_[bucket] == kNone) occupied_[bucket >> 6] &= ~(std::uint64_t{1} << (bucket & 63));
     link.tick = kAbsent;
   }
-  /// Removes every id at exactly `tick` and passes it to `take`, which may insert at other ticks but not erase.
+  /// Removes every id at exactly `tick` and passes it to `take`, which may insert at other ticks but not
+  /// erase.
   template <class Take>
   void pop(std::int64_t tick, Take take) {
     for (std::uint32_t id = heads_[bucket_of(tick)]; id != kNone;) {
@@ -53,7 +54,8 @@ class TickWheel {
       id = next;
     }
   }
-  /// The least tick in (`from`, `limit`] that has an id, or `limit + 1`. `limit - from` may not exceed the wheel.
+  /// The least tick in (`from`, `limit`] that has an id, or `limit + 1`. `limit - from` may not exceed the
+  /// wheel.
   std::int64_t next(std::int64_t from, std::int64_t limit) const {
     for (std::int64_t tick = from + 1; tick <= limit;) {
       const std::uint32_t bucket = bucket_of(tick);

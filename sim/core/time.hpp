@@ -4,8 +4,9 @@
 
 namespace foretoken {
 
-/// Engine time in integer picoseconds: 64 bits span 106 days, and cost coefficients of a few hundred picoseconds per token are still
-/// integers, so that sums close exactly. The clock has no now(): the core learns the time from its arguments alone.
+/// Engine time in integer picoseconds: 64 bits span 106 days, and cost coefficients of a few hundred
+/// picoseconds per token are still integers, so that sums close exactly. The clock has no now(): the core
+/// learns the time from its arguments alone.
 struct EngineClock {
   using rep = std::int64_t;
   using period = std::pico;

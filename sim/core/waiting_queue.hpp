@@ -7,8 +7,9 @@
 
 namespace foretoken {
 
-/// The waiting requests in the order of a key, ties by ticket. Without keys it is a ring buffer (first come, first served);
-/// otherwise a binary heap. Entries taken out of the middle are dropped when they reach the head.
+/// The waiting requests in the order of a key, ties by ticket. Without keys it is a ring buffer (first come,
+/// first served); otherwise a binary heap. Entries taken out of the middle are dropped when they reach the
+/// head.
 class WaitingQueue {
  public:
   struct Entry {
@@ -23,7 +24,8 @@ class WaitingQueue {
   std::size_t size() const { return living_; }
   bool empty() const { return living_ == 0; }
 
-  /// Adds an entry; of equal keys the lower ticket is first. Without keys it goes to the end, or to the front.
+  /// Adds an entry; of equal keys the lower ticket is first. Without keys it goes to the end, or to the
+  /// front.
   void push(const Entry& entry, bool front = false) {
     insert(entry, front);
     ++living_;
