@@ -91,6 +91,8 @@ void Engine::commit(std::int64_t repeats, bool step_done) {
   scheduler_.commit(step_done, ended_);
   for (const Handle handle : ended_) finish(handle, Ending::finished, t);
   if (scheduler_.take_batch_end()) observer_.on_batch_end(t);
+  // A plan that moves nobody is carried out now, before handles that it names can be given to new requests.
+  if (step_done && pending_ != nullptr && pending_->new_tokens == 0) apply(*std::exchange(pending_, nullptr), t);
   drain_released();
 }
 
@@ -273,13 +275,7 @@ void Engine::decide(Time t) {
     settle_due(t);
     return plan_next(t);
   }
-  if (pending_ != nullptr) {
-    StepPlan* const plan = std::exchange(pending_, nullptr);
-    if (plan->new_tokens > 0)
-      launch(*plan, t);
-    else
-      apply(*plan, t);
-  }
+  if (pending_ != nullptr) launch(*std::exchange(pending_, nullptr), t);
   settle_due(t);
   if (flight_.plan == nullptr) start_at(t);
   if (depth_ == 1 && flight_.plan != nullptr && flight_.repeats == 1) plan_next(t);

@@ -170,7 +170,7 @@ bool Scheduler::make_room(Slot beneficiary, std::int64_t blocks) {
     // about to end.
     const bool alone = victim == beneficiary && resident_ == draining_ + loading_ + 1;
     if (victim == kNoSlot || alone) {
-      owes_blocks_ = coming;
+      owes_blocks_ = owes_blocks_ || coming;
       if (rows_[index(beneficiary)].state == RowState::lock_step)
         starve(beneficiary, LeftOut::kv_blocks);
       else
