@@ -26,12 +26,13 @@ template <class... Values>
 }
 
 /// States what a law demands; the values follow the condition into the message.
-#define LAW(condition, ...)                                                                            \
-  do {                                                                                                 \
+#define LAW(condition, ...)                                                                                 \
+  do {                                                                                                      \
     if (!(condition)) ::foretoken::laws::broken(__FILE__, __LINE__, #condition __VA_OPT__(, ) __VA_ARGS__); \
   } while (false)
 
-/// Where a property test gets its choices from: a pure function of the seed, so that one number brings a failure back.
+/// Where a property test gets its choices from: a pure function of the seed, so that one number brings a
+/// failure back.
 class Draw {
  public:
   /// `halvings`: how often the number of requests is halved, for shrinking.
@@ -67,17 +68,19 @@ class Draw {
   int halvings_;
 };
 
-/// Runs the law over `count` seeds. A failure is shrunk by halving the requests, then fails the Catch test with the seed and the notes; an abort or
-/// a hang prints them, too. FORETOKEN_SEED=n runs that seed alone, in a child process where aborts are shrunk as well; FORETOKEN_SEEDS=n
-/// replaces the count.
+/// Runs the law over `count` seeds. A failure is shrunk by halving the requests, then fails the Catch test
+/// with the seed and the notes; an abort or a hang prints them, too. FORETOKEN_SEED=n runs that seed alone,
+/// in a child process where aborts are shrunk as well; FORETOKEN_SEEDS=n replaces the count.
 void for_each_seed(int count, const std::function<void(Draw&)>& law);
 
 /// How a child process that ran something ended.
 enum class Fate { passed, broke, aborted, hung };
-/// Runs `body` in a child process with standard error closed: for seeded faults that an internal check may answer with an abort.
+/// Runs `body` in a child process with standard error closed: for seeded faults that an internal check may
+/// answer with an abort.
 Fate fate_of(const std::function<void()>& body, unsigned seconds_max = 20);
 
-/// Over drawn seeds: how many of `count` the law notices, by Broken, abort or hang, when a fault is seeded. For tests that a law bites.
+/// Over drawn seeds: how many of `count` the law notices, by Broken, abort or hang, when a fault is seeded.
+/// For tests that a law bites.
 int times_noticed(int count, const std::function<void(Draw&)>& law);
 
 }  // namespace foretoken::laws

@@ -22,7 +22,8 @@ void draw_memory(Draw& draw, Policy& p) {
 }
 
 void draw_batch(Draw& draw, Policy& p, std::int64_t grid) {
-  p.order = draw.pick({Order::fcfs, Order::fcfs, Order::priority, Order::shortest_prompt, Order::shortest_predicted});
+  p.order = draw.pick(
+      {Order::fcfs, Order::fcfs, Order::priority, Order::shortest_prompt, Order::shortest_predicted});
   p.sequences_max = draw.pick({1, 2, 3, 4, 8, 16});
   p.join = draw.pick({Join::any, Join::any, Join::when_empty, Join::count_or_timeout});
   p.join_count = draw.small(1, 5);
@@ -56,6 +57,9 @@ bool valid(const Policy& p) {
   if (p.prefix_cache && (p.place != Place::paged || p.take == Take::reserved)) return false;
   if (p.preempt == PreemptMode::swap && (p.place != Place::paged || p.prefix_cache)) return false;
   if (p.batch_tokens_max > 0 && p.batch_tokens_max < p.sequences_max) return false;
+  // Prompts that run alone and may still fail to grow would keep the decodes, whose ends they need, waiting
+  // for ever.
+  if (p.form == Form::prefill_exclusive && p.chunked && p.take == Take::chunk) return false;
   // A whole prompt never fits under a cap on chunks.
   if (!p.chunked && p.chunk_tokens_max > 0) return false;
   return p.delivery != Delivery::batch_end || p.release_at_batch_end;
@@ -113,7 +117,8 @@ Item draw_item(Draw& draw, const Capacity& capacity, std::int64_t grid, bool few
   item.offer.output_tokens = draw.chance(0.25) ? draw.small(0, 1) : draw.small(1, std::max(1, longest / 3));
   if (draw.chance(0.6)) r.max_new_tokens = std::max(0, item.offer.output_tokens + draw.small(-2, 6));
   if (draw.chance(0.1)) r.max_new_tokens = std::max(0, longest - r.prompt_tokens);
-  r.predicted_output_tokens = draw.chance(0.8) ? std::max(0, item.offer.output_tokens + draw.small(-3, 3)) : 0;
+  r.predicted_output_tokens =
+      draw.chance(0.8) ? std::max(0, item.offer.output_tokens + draw.small(-3, 3)) : 0;
   r.priority = draw.small(0, 3);
   item.think = Duration{grid * draw.between(0, 20)};
   return item;
@@ -176,18 +181,19 @@ Setup draw_setup(Draw& draw, const Traits& traits) {
 std::string describe(const Policy& p, const Capacity& c) {
   std::ostringstream out;
   const auto number = [](auto value) { return static_cast<long long>(value); };
-  out << "order " << number(p.order) << " sequences_max " << p.sequences_max << " reserve " << number(p.reserve)
-      << " take " << number(p.take) << " watermark " << p.watermark << (p.watermark_only_when_busy ? " busy" : "")
-      << " join " << number(p.join) << '/' << p.join_count << '/' << p.join_timeout.count() << " head_of_line "
-      << number(p.head_of_line) << '/' << p.overtakes_max << '/' << p.overtake_age_max.count() << " freeze "
-      << p.freeze_after_preemption << " swapped_first " << p.swapped_first << " form " << number(p.form)
-      << " batch_tokens_max " << p.batch_tokens_max << " chunked " << p.chunked << '/' << p.chunk_tokens_max
-      << " padded " << p.padded << " place " << number(p.place) << " block_tokens " << p.block_tokens
-      << " prefix_cache " << p.prefix_cache << " null " << p.null_blocks << " release_at_batch_end "
-      << p.release_at_batch_end << " victim " << number(p.victim) << " preempt " << number(p.preempt)
-      << " delivery " << number(p.delivery) << " depth " << p.depth << " deferred_frees " << p.deferred_frees
-      << "\nblocks " << c.kv_blocks << " host " << c.host_blocks << " model_tokens_max " << c.model_tokens_max
-      << " overlap " << c.transfers_overlap;
+  out << "order " << number(p.order) << " sequences_max " << p.sequences_max << " reserve "
+      << number(p.reserve) << " take " << number(p.take) << " watermark " << p.watermark
+      << (p.watermark_only_when_busy ? " busy" : "") << " join " << number(p.join) << '/' << p.join_count
+      << '/' << p.join_timeout.count() << " head_of_line " << number(p.head_of_line) << '/' << p.overtakes_max
+      << '/' << p.overtake_age_max.count() << " freeze " << p.freeze_after_preemption << " swapped_first "
+      << p.swapped_first << " form " << number(p.form) << " batch_tokens_max " << p.batch_tokens_max
+      << " chunked " << p.chunked << '/' << p.chunk_tokens_max << " padded " << p.padded << " place "
+      << number(p.place) << " block_tokens " << p.block_tokens << " prefix_cache " << p.prefix_cache
+      << " null " << p.null_blocks << " release_at_batch_end " << p.release_at_batch_end << " victim "
+      << number(p.victim) << " preempt " << number(p.preempt) << " delivery " << number(p.delivery)
+      << " depth " << p.depth << " deferred_frees " << p.deferred_frees << "\nblocks " << c.kv_blocks
+      << " host " << c.host_blocks << " model_tokens_max " << c.model_tokens_max << " overlap "
+      << c.transfers_overlap;
   return out.str();
 }
 

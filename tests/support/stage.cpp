@@ -60,7 +60,8 @@ Time PricedExecutor::transfer_end(const Copy& copy, Time begin) {
   return link_free_;
 }
 
-void EventLog::add(char kind, std::int64_t begin, std::int64_t t, std::initializer_list<std::int64_t> values) {
+void EventLog::add(char kind, std::int64_t begin, std::int64_t t,
+                   std::initializer_list<std::int64_t> values) {
   Entry entry{kind, begin, t};
   std::copy(values.begin(), values.end(), entry.begin() + 3);
   entries_.push_back(entry);
@@ -94,7 +95,8 @@ void EventLog::on_step(const StepRecord& record) {
     fold(chunk.context);
     fold(chunk.sampled);
   }
-  for (const std::int64_t value : {std::int64_t{plan.sampled_rows}, std::int64_t{plan.dead_rows}, plan.dead_context_sum, plan.padding_tokens})
+  for (const std::int64_t value : {std::int64_t{plan.sampled_rows}, std::int64_t{plan.dead_rows},
+                                   plan.dead_context_sum, plan.padding_tokens})
     fold(value);
   for (const std::int32_t count : plan.left_out) fold(count);
   Time begin = record.begin;
@@ -121,7 +123,8 @@ std::vector<EventLog::Entry> EventLog::moved(std::int64_t factor, Duration shift
   return result;
 }
 
-void require_equal(const std::vector<EventLog::Entry>& a, const std::vector<EventLog::Entry>& b, const char* what) {
+void require_equal(const std::vector<EventLog::Entry>& a, const std::vector<EventLog::Entry>& b,
+                   const char* what) {
   const auto print = [](const std::vector<EventLog::Entry>& entries, std::size_t i) {
     std::ostringstream text;
     for (std::size_t k = i >= 4 ? i - 4 : 0; k <= i; ++k) {
@@ -132,7 +135,8 @@ void require_equal(const std::vector<EventLog::Entry>& a, const std::vector<Even
     return text.str();
   };
   for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i)
-    LAW(i < a.size() && i < b.size() && a[i] == b[i], what, "differ at", i, print(a, i), "\n  against", print(b, i));
+    LAW(i < a.size() && i < b.size() && a[i] == b[i], what, "differ at", i, print(a, i), "\n  against",
+        print(b, i));
 }
 
 Stage::Stage(const Setup& given)

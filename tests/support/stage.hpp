@@ -32,7 +32,9 @@ class ListSource final : public Source {
   struct Next {
     Time at{};
     std::size_t item = 0;
-    friend bool operator>(const Next& a, const Next& b) { return a.at != b.at ? a.at > b.at : a.item > b.item; }
+    friend bool operator>(const Next& a, const Next& b) {
+      return a.at != b.at ? a.at > b.at : a.item > b.item;
+    }
   };
   const std::vector<Item>* items_;
   std::vector<std::vector<std::size_t>> followers_;  // by item
@@ -43,7 +45,8 @@ class ListSource final : public Source {
 /// What one step with these parts costs, by the prices of a setup.
 Duration price_of(const Prices& prices, const StepPlan& plan, bool copies_are_serial);
 
-/// Prices plans linearly. A run of more than `steps_max` launches is broken: nothing that is drawn takes so long.
+/// Prices plans linearly. A run of more than `steps_max` launches is broken: nothing that is drawn takes so
+/// long.
 class PricedExecutor final : public Executor {
  public:
   explicit PricedExecutor(const Setup& setup, std::int64_t steps_max = 60000)
@@ -61,8 +64,9 @@ class PricedExecutor final : public Executor {
   Time link_free_{};
 };
 
-/// What happened in a run, step by step, whatever way it was taken: windows are laid out into their repeats, and requests appear by id. Arrivals and
-/// refusals are left out, since a window that they cut is reported after them.
+/// What happened in a run, step by step, whatever way it was taken: windows are laid out into their repeats,
+/// and requests appear by id. Arrivals and refusals are left out, since a window that they cut is reported
+/// after them.
 class EventLog final : public Observer {
  public:
   using Entry = std::array<std::int64_t, 9>;
@@ -90,7 +94,8 @@ class EventLog final : public Observer {
 };
 
 /// Breaks with the first difference of two logs.
-void require_equal(const std::vector<EventLog::Entry>& a, const std::vector<EventLog::Entry>& b, const char* what);
+void require_equal(const std::vector<EventLog::Entry>& a, const std::vector<EventLog::Entry>& b,
+                   const char* what);
 
 /// One engine with its scheduler, its source and a priced executor, ready to run once.
 class Stage {
