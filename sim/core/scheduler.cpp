@@ -117,8 +117,12 @@ void Scheduler::starve(Slot slot, LeftOut reason) {
 
 void Scheduler::drain(Slot slot) {
   // Its last token is on the way; it keeps its slot until the step that brings it has ended.
-  if (rows_[index(slot)].state == RowState::lock_step) leave_lock_step(slot);
-  rows_[index(slot)].state = RowState::draining;
+  Row& row = rows_[index(slot)];
+  if (row.state == RowState::lock_step) {
+    leave_lock_step(slot);
+    row.drained_in = now_planning_->plan.number;
+  }
+  row.state = RowState::draining;
   ++draining_;
 }
 
@@ -319,9 +323,11 @@ void Scheduler::bury(Slot slot) {
   const Handle handle = row.request;
   // A plan made before this end was known has counted the row already, unless the row entered lock-step with
   // that very plan.
-  const bool counted =
-      committed_ < next_plan_ && lock_step_granted_in_ == next_plan_ - 1 && row.entered_in < next_plan_ - 1;
-  if (row.state == RowState::lock_step && counted) ++now_planning_->plan.wasted_rows;
+  const std::uint64_t flying = next_plan_ - 1;
+  const bool decodes =
+      row.state == RowState::lock_step && lock_step_granted_in_ == flying && row.entered_in < flying;
+  const bool decodes_last = row.state == RowState::draining && row.drained_in == flying;
+  if (committed_ < next_plan_ && (decodes || decodes_last)) ++now_planning_->plan.wasted_rows;
   if (row.state == RowState::lock_step) leave_lock_step(slot);
   if (row.state == RowState::draining) --draining_;
   if (row.state == RowState::loading) --loading_;

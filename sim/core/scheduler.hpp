@@ -102,6 +102,7 @@ class Scheduler {
     std::uint64_t admitted = 0;
     std::uint64_t granted_in = kNoPlan;
     std::uint64_t entered_in = 0;  // the plan with which it entered lock-step
+    std::uint64_t drained_in = kNoPlan;  // the plan that decodes its last token in lock-step
   };
   struct ListEntry {
     Slot slot{};
