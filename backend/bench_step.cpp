@@ -97,13 +97,16 @@ BenchPoint time_case(const BenchCase& bench_case, Transformer<Cpu>& transformer,
   point.products_median_ps = percentile(product_times, 0.5);
   const double step_seconds = static_cast<double>(point.step_p10_ps) * 1e-12;
   point.tokens_per_second = static_cast<double>(rows.rows()) / step_seconds;
-  point.share_of_products = static_cast<double>(point.products_p10_ps) / static_cast<double>(point.step_p10_ps);
+  point.share_of_products =
+      static_cast<double>(point.products_p10_ps) / static_cast<double>(point.step_p10_ps);
   return point;
 }
 
 }  // namespace
 
-std::vector<BenchCase> standard_bench_cases() { return {{1, 128, 0}, {8, 128, 0}, {32, 128, 0}, {0, 0, 512}}; }
+std::vector<BenchCase> standard_bench_cases() {
+  return {{1, 128, 0}, {8, 128, 0}, {32, 128, 0}, {0, 0, 512}};
+}
 
 std::vector<BenchPoint> bench_steps(const ModelShape& shape, Runtime<Cpu>& runtime,
                                     const std::vector<BenchCase>& cases, const BenchStepOptions& options,

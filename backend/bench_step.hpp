@@ -22,7 +22,8 @@ struct BenchCase {
   int prompt = 0;
 };
 
-/// The cases by which the project is judged: decodes of 1, 8 and 32 sequences at context 128, and a prefill of 512.
+/// The cases by which the project is judged: decodes of 1, 8 and 32 sequences at context 128, and a prefill
+/// of 512.
 std::vector<BenchCase> standard_bench_cases();
 
 /// How to time steps.
@@ -35,7 +36,8 @@ struct BenchStepOptions {
   DeviceSheet limits;
 };
 
-/// What became of a case. Shares compare the 10th percentile of times with the 10th percentile, from alternating runs.
+/// What became of a case. Shares compare the 10th percentile of times with the 10th percentile, from
+/// alternating runs.
 struct BenchPoint {
   /// "decode" or "prefill".
   std::string phase;
@@ -57,8 +59,8 @@ struct BenchPoint {
   int steps = 0;
 };
 
-/// Times whole steps and their products alone, alternating, on random weights. `progress` is told each case's name before
-/// it begins; may be empty.
+/// Times whole steps and their products alone, alternating, on random weights. `progress` is told each case's
+/// name before it begins; may be empty.
 std::vector<BenchPoint> bench_steps(const ModelShape& shape, Runtime<Cpu>& runtime,
                                     const std::vector<BenchCase>& cases, const BenchStepOptions& options,
                                     const std::function<void(std::string_view)>& progress = {});

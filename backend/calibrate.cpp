@@ -35,7 +35,8 @@ std::vector<std::int32_t> kept(std::vector<std::int32_t> values, std::int32_t mo
 
 void add_decodes(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
   const std::int32_t room = o.tokens_max - 8;
-  for (const std::int32_t batch : kept({1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 21, 24, 27, 32, 48, 64}, o.sequences_max)) {
+  for (const std::int32_t batch :
+       kept({1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 21, 24, 27, 32, 48, 64}, o.sequences_max)) {
     for (const std::int32_t context : kept({8, 64, 160, 320, 600}, room)) {
       SweepShape shape;
       shape.repeats = 4;
@@ -46,7 +47,8 @@ void add_decodes(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
 }
 
 void add_prompts(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
-  for (const std::int32_t tokens : kept({2, 4, 8, 12, 17, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512}, o.batch_tokens_max))
+  for (const std::int32_t tokens :
+       kept({2, 4, 8, 12, 17, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512}, o.batch_tokens_max))
     for (const std::int32_t context : {0, 96, 256, 512})
       if (tokens + context <= o.tokens_max - 8) shapes.push_back({{{tokens, context}}, {}, 1});
   for (std::int32_t count = 2; count <= 8; count *= 2)
@@ -71,7 +73,8 @@ void add_drawn(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
       if (shape.decodes.size() > 1) shape.decodes.pop_back();
       const std::int32_t left = o.batch_tokens_max - static_cast<std::int32_t>(shape.decodes.size());
       const double share = draw.uniform(n++);
-      const std::int32_t tokens = std::clamp(static_cast<std::int32_t>(share * share * 300), 4, std::min(left, o.tokens_max - 8));
+      const std::int32_t tokens =
+          std::clamp(static_cast<std::int32_t>(share * share * 300), 4, std::min(left, o.tokens_max - 8));
       shape.chunks.push_back({tokens, 0});
       if (i % 5 == 0 && tokens > 16) shape.chunks = {{tokens / 2, 0}, {tokens / 3, 0}};
     }
@@ -79,7 +82,8 @@ void add_drawn(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
   }
 }
 
-/// Runs shapes through a live executor as a scheduler would: sequences are admitted in a step that is not timed.
+/// Runs shapes through a live executor as a scheduler would: sequences are admitted in a step that is not
+/// timed.
 class Sweep {
  public:
   Sweep(LiveModel& model, const CalibrationOptions& options) : options_(options) {
@@ -127,7 +131,8 @@ class Sweep {
     ++sequences_;
   }
   void admit(std::uint32_t row, std::int32_t cached) {
-    admissions_.push_back({Slot{row}, Handle{row}, &offers_[row].request, offers_[row].request.prompt_tokens, cached, false});
+    admissions_.push_back(
+        {Slot{row}, Handle{row}, &offers_[row].request, offers_[row].request.prompt_tokens, cached, false});
   }
   /// Everybody with a context becomes resident one token before it.
   void warm(const SweepShape& shape) {
@@ -227,7 +232,9 @@ Calibration calibrate(LiveModel& model, const CalibrationOptions& options) {
       sweep.time_shape(shapes[i], pass, &result.samples);
     }
     pass_seconds = elapsed() - pass_began;
-    if (options.progress) options.progress("calibrate: pass " + std::to_string(pass + 1) + " of " + std::to_string(options.passes));
+    if (options.progress)
+      options.progress("calibrate: pass " + std::to_string(pass + 1) + " of " +
+                       std::to_string(options.passes));
   }
   return result;
 }

@@ -9,7 +9,8 @@
 
 namespace foretoken {
 
-/// What to sweep. Nothing outside these bounds is measured, so they are those of the runs that will be priced.
+/// What to sweep. Nothing outside these bounds is measured, so they are those of the runs that will be
+/// priced.
 struct CalibrationOptions {
   std::int32_t sequences_max = 32;
   std::int32_t batch_tokens_max = 512;

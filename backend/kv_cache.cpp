@@ -22,7 +22,8 @@ KvCache::KvCache(Runtime<Cpu>& runtime, const cpu::KvLayout& layout, std::int64_
     : layout_(layout),
       blocks_(blocks),
       pool_(runtime.allocate(static_cast<std::size_t>(blocks + 1) * layout.block_bytes(), "the KV pool")),
-      host_pool_(runtime.allocate(static_cast<std::size_t>(host_blocks) * layout.block_bytes(), "the swap pool")),
+      host_pool_(
+          runtime.allocate(static_cast<std::size_t>(host_blocks) * layout.block_bytes(), "the swap pool")),
       free_(descending(blocks)),
       host_free_(descending(host_blocks)) {
   const auto touch = [this](const cpu::Team& team) {

@@ -20,9 +20,10 @@ struct BlockCopies {
   }
 };
 
-/// Paged keys and values. The core counts private blocks and this cache numbers them; blocks that the core numbers itself
-/// (prefix cache) come in as external tables. One more block than the capacity, the dummy, is all zeros and stands in for the
-/// pages of dead rows. All device memory is touched at construction, so that no step pays for page faults.
+/// Paged keys and values. The core counts private blocks and this cache numbers them; blocks that the core
+/// numbers itself (prefix cache) come in as external tables. One more block than the capacity, the dummy, is
+/// all zeros and stands in for the pages of dead rows. All device memory is touched at construction, so that
+/// no step pays for page faults.
 class KvCache {
  public:
   /// `blocks` on the device and `host_blocks` for swap. DeviceError when memory is short.
@@ -37,7 +38,8 @@ class KvCache {
   std::int64_t free_blocks() const { return static_cast<std::int64_t>(free_.size()); }
   std::int64_t free_host_blocks() const { return static_cast<std::int64_t>(host_free_.size()); }
 
-  /// Grows the slot's table so that it holds `tokens`. The core has counted the blocks, so running out is our bug.
+  /// Grows the slot's table so that it holds `tokens`. The core has counted the blocks, so running out is our
+  /// bug.
   void grow(Slot slot, std::int64_t tokens);
   /// From now on, until `release`, the slot's blocks are those of `table`, which the core numbered; copied.
   void use_external_table(Slot slot, std::span<const std::int32_t> table);
@@ -46,11 +48,12 @@ class KvCache {
   /// Gives the slot's own blocks back; external ones are only forgotten.
   void release(Slot slot);
 
-  /// Takes host blocks for the first `tokens` of the slot, notes in `copies` what must be copied, and releases the slot. The
-  /// device blocks may be handed out again at once: copies out run before anything writes.
+  /// Takes host blocks for the first `tokens` of the slot, notes in `copies` what must be copied, and
+  /// releases the slot. The device blocks may be handed out again at once: copies out run before anything
+  /// writes.
   void swap_out(Slot slot, Handle request, std::int64_t tokens, BlockCopies& copies);
-  /// Notes in `copies` what brings a swapped request back into the slot, whose table must already hold it, and frees its host
-  /// blocks.
+  /// Notes in `copies` what brings a swapped request back into the slot, whose table must already hold it,
+  /// and frees its host blocks.
   void swap_in(Slot slot, Handle request, BlockCopies& copies);
   /// Frees the host blocks of a request that ended while swapped out, if any.
   void forget(Handle request);

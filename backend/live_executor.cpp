@@ -23,7 +23,12 @@ constexpr std::uint64_t kNoPlan = ~std::uint64_t{0};
 
 cpu::CopyBlocksArgs block_copy(const BlockCopies& copies, std::size_t block_bytes, const void* source,
                                void* target) {
-  return {static_cast<int>(copies.from.size()), block_bytes, source, target, copies.from.data(), copies.to.data()};
+  return {static_cast<int>(copies.from.size()),
+          block_bytes,
+          source,
+          target,
+          copies.from.data(),
+          copies.to.data()};
 }
 
 }  // namespace
@@ -72,7 +77,8 @@ void LiveExecutor::on_release(Handle handle) {
   cache_.forget(handle);
   if (!sink_) return;
   // At depth 1 a row may have run once more after its end.
-  const std::size_t tokens = std::min(sequence.emitted.size(), static_cast<std::size_t>(sequence.output_tokens));
+  const std::size_t tokens =
+      std::min(sequence.emitted.size(), static_cast<std::size_t>(sequence.output_tokens));
   sink_(sequence.id, std::span(sequence.emitted).first(tokens));
 }
 
@@ -85,8 +91,10 @@ void LiveExecutor::vacate(Slot slot) {
 
 void LiveExecutor::leave(const StepPlan& plan) {
   for (const Eviction& eviction : plan.evictions) {
-    FT_CHECK(resident(eviction.slot).request == eviction.request, index(eviction.slot), index(eviction.request));
-    if (eviction.swapped) cache_.swap_out(eviction.slot, eviction.request, eviction.context_tokens, copies_out_);
+    FT_CHECK(resident(eviction.slot).request == eviction.request, index(eviction.slot),
+             index(eviction.request));
+    if (eviction.swapped)
+      cache_.swap_out(eviction.slot, eviction.request, eviction.context_tokens, copies_out_);
     vacate(eviction.slot);
   }
 }
@@ -131,7 +139,8 @@ void LiveExecutor::add_sequence(Slot slot, std::int32_t context, std::int32_t to
   for (std::int32_t position = context; position < context + tokens; ++position) {
     rows_.tokens.push_back(known_token(sequence, position));
     rows_.positions.push_back(position);
-    rows_.kv_slots.push_back(std::int64_t{table[static_cast<std::size_t>(position / block_tokens)]} * block_tokens +
+    rows_.kv_slots.push_back(std::int64_t{table[static_cast<std::size_t>(position / block_tokens)]} *
+                                 block_tokens +
                              position % block_tokens);
   }
   row.context = context + tokens;
@@ -172,8 +181,8 @@ void LiveExecutor::add_dead_row(std::span<const std::int32_t> table, std::int32_
   sampled_.push_back({kNoHandle});
 }
 
-/// Ended sequences decode along: they read what they have, write nothing, and nobody looks at their tokens. They are
-/// the residents that the plan leaves out.
+/// Ended sequences decode along: they read what they have, write nothing, and nobody looks at their tokens.
+/// They are the residents that the plan leaves out.
 void LiveExecutor::add_dead_rows(const StepPlan& plan) {
   std::int32_t left = plan.dead_rows;
   for (std::size_t slot = 0; slot < residents_.size() && left > 0; ++slot) {
@@ -182,7 +191,8 @@ void LiveExecutor::add_dead_rows(const StepPlan& plan) {
     add_dead_row(cache_.table(Slot{static_cast<std::uint32_t>(slot)}), row.context);
     --left;
   }
-  const auto context = static_cast<std::int32_t>(plan.dead_rows == 0 ? 0 : plan.dead_context_sum / plan.dead_rows);
+  const auto context =
+      static_cast<std::int32_t>(plan.dead_rows == 0 ? 0 : plan.dead_context_sum / plan.dead_rows);
   for (; left > 0; --left) add_dead_row({}, std::max(1, context));
 }
 

@@ -30,8 +30,8 @@ struct LiveOptions {
   std::int32_t depth = 0;
 };
 
-/// Runs plans on the CPU. Serial copies are part of the step. Not for several threads at once: the thread that calls
-/// `complete` is a member of the team.
+/// Runs plans on the CPU. Serial copies are part of the step. Not for several threads at once: the thread
+/// that calls `complete` is a member of the team.
 class LiveExecutor final : public Executor {
  public:
   /// `runtime`, `weights` and `clock` must outlive it. DeviceError when memory is short.
@@ -45,8 +45,8 @@ class LiveExecutor final : public Executor {
   void on_accept(Handle handle, const Offer& offer) override;
   void on_release(Handle handle) override;
 
-  /// Where the core numbers blocks (prefix cache): asked at each launch for the table of every slot that takes part. The
-  /// answer must cover the slot's context after the step, and live until the next launch.
+  /// Where the core numbers blocks (prefix cache): asked at each launch for the table of every slot that
+  /// takes part. The answer must cover the slot's context after the step, and live until the next launch.
   void use_block_tables(std::function<std::span<const std::int32_t>(Slot)> tables);
   /// Told the answer of each request when it is released.
   void set_output_sink(std::function<void(RequestId, std::span<const std::int32_t>)> sink);

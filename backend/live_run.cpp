@@ -30,13 +30,16 @@ LiveModel::LiveModel(const ModelShape& shape, ElementType type, int threads, std
     : runtime(std::make_unique<Runtime<Cpu>>(threads > 0 ? threads : usable_processors())),
       weights(random_weights(shape, type, seed, *runtime)) {}
 
-LiveRun run_live(const Scenario& scenario, LiveModel& model, Observer* watcher, const std::atomic<bool>* stop) {
+LiveRun run_live(const Scenario& scenario, LiveModel& model, Observer* watcher,
+                 const std::atomic<bool>* stop) {
   if (scenario.capacity.transfers_overlap)
-    throw InputError("the CPU backend copies within steps: expected serial transfers, found overlapping ones");
+    throw InputError(
+        "the CPU backend copies within steps: expected serial transfers, found overlapping ones");
   const std::unique_ptr<WorkloadSource> source = make_source(scenario.workload);
   Scheduler scheduler(scenario.policy(), scenario.capacity, {.columns = true, .fast_paths = true});
   WallClock clock(stop);
-  LiveExecutor executor(*model.runtime, model.weights, clock, live_options(scenario, scheduler, model.weights.type));
+  LiveExecutor executor(*model.runtime, model.weights, clock,
+                        live_options(scenario, scheduler, model.weights.type));
   if (scenario.policy().prefix_cache)
     executor.use_block_tables([&](Slot slot) { return scheduler.block_table(slot); });
   CollectorOptions collect;

@@ -30,8 +30,10 @@ struct LiveRun {
   bool stopped = false;
 };
 
-/// Runs a scenario in wall-clock time: the very scheduler and engine of a simulation, on kernels instead of prices. `watcher`
-/// (a step log, say) and `stop` may be null. InputError where the scenario asks for what the CPU backend has not.
-LiveRun run_live(const Scenario& scenario, LiveModel& model, Observer* watcher, const std::atomic<bool>* stop);
+/// Runs a scenario in wall-clock time: the very scheduler and engine of a simulation, on kernels instead of
+/// prices. `watcher` (a step log, say) and `stop` may be null. InputError where the scenario asks for what
+/// the CPU backend has not.
+LiveRun run_live(const Scenario& scenario, LiveModel& model, Observer* watcher,
+                 const std::atomic<bool>* stop);
 
 }  // namespace foretoken

@@ -6,8 +6,9 @@
 
 namespace foretoken {
 
-/// The text of a prompt as a pure function of what the request says of it: token j follows from the hash of its block and
-/// its place in it, so that prompts which share hashes share tokens; what no hash covers follows from the request's id.
+/// The text of a prompt as a pure function of what the request says of it: token j follows from the hash of
+/// its block and its place in it, so that prompts which share hashes share tokens; what no hash covers
+/// follows from the request's id.
 class Prompt {
  public:
   /// Keeps a copy of the hashes. `vocab` bounds the ids.

@@ -21,7 +21,8 @@ class RandomTensors final : public TensorSource {
     const auto elements = static_cast<std::size_t>(spec.elements());
     if (values_.size() < elements) values_.resize(elements);
     const RandomStream stream(seed_, name_stream(spec.name));
-    // One draw of 64 bits gives four numbers of 16: 65536 levels are finer than bf16, and loading is four times as fast.
+    // One draw of 64 bits gives four numbers of 16: 65536 levels are finer than bf16, and loading is four
+    // times as fast.
     const float step = spec.spread * std::sqrt(3.0F) / 32768.0F;
     const auto fill = [&](const cpu::Team& team) {
       const auto draws = static_cast<std::int64_t>((elements + 3) / 4);

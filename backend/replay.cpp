@@ -26,8 +26,8 @@ class RecordedSource final : public Source {
   std::size_t next_ = 0;
 };
 
-/// Steps last as long as they did. A run that was cut, or plans that differ, may ask for more steps than there are: those take
-/// a millisecond, and the comparison says that there are too many.
+/// Steps last as long as they did. A run that was cut, or plans that differ, may ask for more steps than
+/// there are: those take a millisecond, and the comparison says that there are too many.
 class RecordedExecutor final : public Executor {
  public:
   RecordedExecutor(const RunRecorder& recorded, ReplayKind kind) : recorded_(recorded), kind_(kind) {}
@@ -55,7 +55,8 @@ class RecordedExecutor final : public Executor {
 
 }  // namespace
 
-PlanDifference replay(const RunRecorder& recorded, const Policy& policy, const Capacity& capacity, ReplayKind kind) {
+PlanDifference replay(const RunRecorder& recorded, const Policy& policy, const Capacity& capacity,
+                      ReplayKind kind) {
   RecordedSource source(recorded, kind);
   RecordedExecutor executor(recorded, kind);
   Scheduler scheduler(policy, capacity, {.columns = true, .fast_paths = true});

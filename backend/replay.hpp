@@ -10,8 +10,9 @@ enum class ReplayKind : std::uint8_t {
   durations,  ///< The arrivals, and how long each step took.
 };
 
-/// Runs the scheduler again on a recorded run and compares its plans with the recorded ones, hash for hash: what "the same
-/// scheduler" means.
-PlanDifference replay(const RunRecorder& recorded, const Policy& policy, const Capacity& capacity, ReplayKind kind);
+/// Runs the scheduler again on a recorded run and compares its plans with the recorded ones, hash for hash:
+/// what "the same scheduler" means.
+PlanDifference replay(const RunRecorder& recorded, const Policy& policy, const Capacity& capacity,
+                      ReplayKind kind);
 
 }  // namespace foretoken

@@ -9,8 +9,8 @@
 
 namespace foretoken {
 
-/// What a run leaves for replays and for the judgement of step costs: its arrivals, its steps with the hashes of their plans,
-/// and what each step's price depends on. Meant for runs that go step by step.
+/// What a run leaves for replays and for the judgement of step costs: its arrivals, its steps with the hashes
+/// of their plans, and what each step's price depends on. Meant for runs that go step by step.
 class RunRecorder final : public Observer {
  public:
   void on_arrival(Handle handle, const Offer& offer, Time t) override;

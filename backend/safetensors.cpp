@@ -68,8 +68,8 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 /// Bytes of one number of a safetensors type; 0 for one that is not known.
 std::uint64_t type_bytes(const std::string& type) {
   static const std::map<std::string, std::uint64_t> sizes{
-      {"F64", 8}, {"I64", 8}, {"U64", 8},  {"F32", 4},  {"I32", 4},     {"U32", 4},     {"BF16", 2}, {"F16", 2},
-      {"I16", 2}, {"U16", 2}, {"BOOL", 1}, {"U8", 1},   {"I8", 1},      {"F8_E4M3", 1}, {"F8_E5M2", 1}};
+      {"F64", 8}, {"I64", 8}, {"U64", 8},  {"F32", 4}, {"I32", 4}, {"U32", 4},     {"BF16", 2},   {"F16", 2},
+      {"I16", 2}, {"U16", 2}, {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}};
   const auto found = sizes.find(type);
   return found == sizes.end() ? 0 : found->second;
 }
@@ -94,12 +94,14 @@ class HeaderReader {
   std::vector<std::pair<std::string, Entry>> read() {
     const std::uint64_t length = header_bytes();
     data_begin_ = 8 + static_cast<std::size_t>(length);
-    const std::string_view text(reinterpret_cast<const char*>(file_.data()) + 8, static_cast<std::size_t>(length));
+    const std::string_view text(reinterpret_cast<const char*>(file_.data()) + 8,
+                                static_cast<std::size_t>(length));
     const Json header = Json::parse(text, path_ + " (header)");
     if (!header.is_object()) throw input_error(path_ + " (header)", "an object", header.describe());
     std::vector<std::pair<std::string, Entry>> entries;
     for (const Json::Member& member : header.as_object())
-      if (member.first != "__metadata__") entries.emplace_back(member.first, entry(member.first, member.second));
+      if (member.first != "__metadata__")
+        entries.emplace_back(member.first, entry(member.first, member.second));
     check_layout(entries);
     return entries;
   }
@@ -107,12 +109,14 @@ class HeaderReader {
  private:
   std::uint64_t header_bytes() const {
     if (file_.size() < 8)
-      throw input_error(path_, "8 bytes of header length", "a file of " + std::to_string(file_.size()) + " bytes");
+      throw input_error(path_, "8 bytes of header length",
+                        "a file of " + std::to_string(file_.size()) + " bytes");
     std::uint64_t length = 0;
     for (int i = 7; i >= 0; --i) length = length << 8 | std::to_integer<std::uint64_t>(file_.data()[i]);
     const std::uint64_t room = std::min<std::uint64_t>(kHeaderBytesMax, file_.size() - 8);
     if (length > room)
-      throw input_error(path_, "a header of at most " + std::to_string(room) + " bytes", std::to_string(length));
+      throw input_error(path_, "a header of at most " + std::to_string(room) + " bytes",
+                        std::to_string(length));
     return length;
   }
 
@@ -129,7 +133,8 @@ class HeaderReader {
     const Json* shape = json.find("shape");
     const Json* offsets = json.find("data_offsets");
     if (type == nullptr || !type->is_string()) throw InputError(place(name) + ": expected a text \"dtype\"");
-    if (shape == nullptr || !shape->is_array()) throw InputError(place(name) + ": expected an array \"shape\"");
+    if (shape == nullptr || !shape->is_array())
+      throw InputError(place(name) + ": expected an array \"shape\"");
     if (offsets == nullptr || !offsets->is_array() || offsets->as_array().size() != 2)
       throw InputError(place(name) + ": expected \"data_offsets\" with two numbers");
     Entry result;
@@ -147,15 +152,17 @@ class HeaderReader {
     for (const Json& size : shape->as_array()) {
       const std::uint64_t extent = whole(name, "shape", size);
       if (extent > room || (extent != 0 && elements > room / extent))
-        throw input_error(place(name), "a shape that fits the file", "one of more than " + std::to_string(room) + " numbers");
+        throw input_error(place(name), "a shape that fits the file",
+                          "one of more than " + std::to_string(room) + " numbers");
       elements *= extent;
       result.shape.push_back(static_cast<std::int64_t>(extent));
     }
     const std::uint64_t bytes = type_bytes(result.type);
     if (bytes != 0 && elements * bytes != result.end - result.begin)
-      throw input_error(place(name), std::to_string(elements * bytes) + " bytes for " + result.type + " " +
-                                         shape_text(result.shape),
-                        std::to_string(result.end - result.begin));
+      throw input_error(
+          place(name),
+          std::to_string(elements * bytes) + " bytes for " + result.type + " " + shape_text(result.shape),
+          std::to_string(result.end - result.begin));
     return result;
   }
 
@@ -194,7 +201,8 @@ class SafetensorsFolder final : public TensorSource {
     } else if (fs::exists(root / "model.safetensors.index.json")) {
       add_shards(root);
     } else {
-      throw InputError(folder + ": expected model.safetensors or model.safetensors.index.json, found neither");
+      throw InputError(folder +
+                       ": expected model.safetensors or model.safetensors.index.json, found neither");
     }
   }
 

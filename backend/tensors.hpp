@@ -32,17 +32,18 @@ struct TensorView {
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
-  /// The numbers of a tensor; the view lives until the next call. InputError when the source has no such tensor of that
-  /// shape.
+  /// The numbers of a tensor; the view lives until the next call. InputError when the source has no such
+  /// tensor of that shape.
   virtual TensorView tensor(const TensorSpec& spec) = 0;
 };
 
 /// Random numbers: element i of a tensor is a pure function of (seed, name, i).
 std::unique_ptr<TensorSource> random_tensors(std::uint64_t seed, Runtime<Cpu>& runtime);
 
-/// The tensors of a Hugging Face folder: `model.safetensors`, or the shards that `model.safetensors.index.json` lists. All headers
-/// are read and checked at once: length, JSON, types, offsets without overlap or gap. Types other than BF16, F16 and
-/// F32 are refused only where such a tensor is asked for.
+/// The tensors of a Hugging Face folder: `model.safetensors`, or the shards that
+/// `model.safetensors.index.json` lists. All headers are read and checked at once: length, JSON, types,
+/// offsets without overlap or gap. Types other than BF16, F16 and F32 are refused only where such a tensor is
+/// asked for.
 std::unique_ptr<TensorSource> safetensors_folder(const std::string& folder);
 
 }  // namespace foretoken

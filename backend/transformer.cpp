@@ -29,7 +29,8 @@ Transformer<Cpu>::Transformer(Runtime<Cpu>& runtime, const Weights& weights, con
       input_type_(cpu::activation_type(kernels_->isa, weights.type)),
       query_type_(cpu::activation_type(kernels_->isa, layout.type)) {
   const int head_dim = weights.shape.head_dim;
-  const auto table_bytes = static_cast<std::size_t>(positions_max) * static_cast<std::size_t>(head_dim / 2) * 4;
+  const auto table_bytes =
+      static_cast<std::size_t>(positions_max) * static_cast<std::size_t>(head_dim / 2) * 4;
   cosine_ = runtime.allocate(table_bytes, "the rotary table");
   sine_ = runtime.allocate(table_bytes, "the rotary table");
   cpu::fill_rope_table(positions_max, head_dim, weights.shape.rope_theta, cosine_.as<float>().data(),
@@ -60,8 +61,9 @@ void Transformer<Cpu>::make_room(int rows, int sampled) {
   }
   if (sampled > sampled_max_) {
     sampled_max_ = std::max(sampled, 2 * sampled_max_);
-    logits_ = runtime_->allocate(static_cast<std::size_t>(sampled_max_) * static_cast<std::size_t>(shape.vocab) * 4,
-                                 "the logits of " + std::to_string(sampled_max_) + " rows");
+    logits_ =
+        runtime_->allocate(static_cast<std::size_t>(sampled_max_) * static_cast<std::size_t>(shape.vocab) * 4,
+                           "the logits of " + std::to_string(sampled_max_) + " rows");
     next_tokens_.resize(static_cast<std::size_t>(sampled_max_));
   }
 }
@@ -97,7 +99,8 @@ void Transformer<Cpu>::embed(cpu::Share share) const {
   kernels_->embed(args, share);
 }
 
-void Transformer<Cpu>::norm(const float* weight, const std::int32_t* row_index, int rows, cpu::Share share) const {
+void Transformer<Cpu>::norm(const float* weight, const std::int32_t* row_index, int rows,
+                            cpu::Share share) const {
   cpu::RmsNormArgs args;
   args.rows = rows;
   args.dim = weights_->shape.hidden;
@@ -187,11 +190,13 @@ void Transformer<Cpu>::layer(const cpu::Team& team, int number) const {
   team.barrier();
   attend(number, share);
   team.barrier();
-  product(weights.output, b.attended, b.query_stride, b.residual, b.hidden_stride, cpu::Epilogue::add, rows, share);
+  product(weights.output, b.attended, b.query_stride, b.residual, b.hidden_stride, cpu::Epilogue::add, rows,
+          share);
   team.barrier();
   norm(weights.ffn_norm, nullptr, rows, share);
   team.barrier();
-  product(weights.gate_up, b.normed, b.hidden_stride, b.ffn, b.ffn_stride, cpu::Epilogue::silu_mul, rows, share);
+  product(weights.gate_up, b.normed, b.hidden_stride, b.ffn, b.ffn_stride, cpu::Epilogue::silu_mul, rows,
+          share);
   team.barrier();
   product(weights.down, b.ffn, b.ffn_stride, b.residual, b.hidden_stride, cpu::Epilogue::add, rows, share);
   team.barrier();
@@ -226,7 +231,8 @@ void Transformer<Cpu>::forward_products(const cpu::Team& team) {
   const Activations& b = buffers_;
   const int rows = rows_->rows();
   for (const LayerWeights& weights : weights_->layers) {
-    product(weights.qkv, b.normed, b.hidden_stride, b.qkv, b.qkv_stride, cpu::Epilogue::store, rows, team.share);
+    product(weights.qkv, b.normed, b.hidden_stride, b.qkv, b.qkv_stride, cpu::Epilogue::store, rows,
+            team.share);
     team.barrier();
     product(weights.output, b.attended, b.query_stride, b.residual, b.hidden_stride, cpu::Epilogue::add, rows,
             team.share);
@@ -234,13 +240,14 @@ void Transformer<Cpu>::forward_products(const cpu::Team& team) {
     product(weights.gate_up, b.normed, b.hidden_stride, b.ffn, b.ffn_stride, cpu::Epilogue::silu_mul, rows,
             team.share);
     team.barrier();
-    product(weights.down, b.ffn, b.ffn_stride, b.residual, b.hidden_stride, cpu::Epilogue::add, rows, team.share);
+    product(weights.down, b.ffn, b.ffn_stride, b.residual, b.hidden_stride, cpu::Epilogue::add, rows,
+            team.share);
     team.barrier();
   }
   const auto sampled = static_cast<int>(rows_->sampled.size());
   if (sampled > 0)
-    product(weights_->head, b.normed, b.hidden_stride, logits_, weights_->shape.vocab, cpu::Epilogue::store, sampled,
-            team.share);
+    product(weights_->head, b.normed, b.hidden_stride, logits_, weights_->shape.vocab, cpu::Epilogue::store,
+            sampled, team.share);
 }
 
 }  // namespace foretoken

@@ -9,11 +9,11 @@
 
 namespace foretoken {
 
-/// The rows of one step: new tokens of all sequences, those of one sequence side by side. Vectors keep their capacity from
-/// step to step.
+/// The rows of one step: new tokens of all sequences, those of one sequence side by side. Vectors keep their
+/// capacity from step to step.
 struct StepRows {
-  /// [rows]: token ids, their positions in the sequence, and where keys and values go (block * block_tokens + offset, or
-  /// negative for nowhere).
+  /// [rows]: token ids, their positions in the sequence, and where keys and values go (block * block_tokens +
+  /// offset, or negative for nowhere).
   std::vector<std::int32_t> tokens;
   std::vector<std::int32_t> positions;
   std::vector<std::int64_t> kv_slots;
@@ -38,22 +38,24 @@ struct StepRows {
   void clear();
 };
 
-/// A Llama-family decoder on one device. A step is `prepare` by one thread, then `forward` by all members of a team, then
-/// `sampled`.
+/// A Llama-family decoder on one device. A step is `prepare` by one thread, then `forward` by all members of
+/// a team, then `sampled`.
 template <class Device>
 class Transformer;
 
+/// The decoder on this machine's processors.
 template <>
 class Transformer<Cpu> {
  public:
-  /// Runs `weights`, which must outlive it, with keys and values of `layout` in `pool`. `positions_max` bounds sequences.
+  /// Runs `weights`, which must outlive it, with keys and values of `layout` in `pool`. `positions_max`
+  /// bounds sequences.
   Transformer(Runtime<Cpu>& runtime, const Weights& weights, const cpu::KvLayout& layout, void* pool,
               std::int32_t positions_max);
 
   /// Makes room for steps of that many rows and sampled rows, so that none has to.
   void reserve(int rows, int sampled) { make_room(rows, sampled); }
-  /// Takes over the rows of the next step, which must stay unchanged until it is done; grows buffers where they are too
-  /// small and deals out attention over the team.
+  /// Takes over the rows of the next step, which must stay unchanged until it is done; grows buffers where
+  /// they are too small and deals out attention over the team.
   void prepare(const StepRows& rows);
   /// The forward pass of the prepared step; every member of the team calls it.
   void forward(const cpu::Team& team);
@@ -74,8 +76,9 @@ class Transformer<Cpu> {
   void embed(cpu::Share share) const;
   void norm(const float* weight, const std::int32_t* row_index, int rows, cpu::Share share) const;
   void spread_bias(const float* bias, cpu::Share share) const;
-  void product(const cpu::PackedMatrix& matrix, const cpu::Buffer& x, std::int64_t x_stride, const cpu::Buffer& y,
-               std::int64_t y_stride, cpu::Epilogue epilogue, int rows, cpu::Share share) const;
+  void product(const cpu::PackedMatrix& matrix, const cpu::Buffer& x, std::int64_t x_stride,
+               const cpu::Buffer& y, std::int64_t y_stride, cpu::Epilogue epilogue, int rows,
+               cpu::Share share) const;
   void rope(int layer, cpu::Share share) const;
   void attend(int layer, cpu::Share share) const;
   void layer(const cpu::Team& team, int number) const;

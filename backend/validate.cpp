@@ -31,7 +31,8 @@ struct PricedStep {
 std::tuple<std::int64_t, std::int32_t, std::int32_t, std::int64_t> alike(const StepShape& shape) {
   const StepFeatures features = shape.features();
   const std::int64_t width = 64 * std::max(1, shape.decode_count);
-  return {computed_tokens(features), shape.decode_count, shape.sampled_rows, shape.decode_context_sum / width};
+  return {computed_tokens(features), shape.decode_count, shape.sampled_rows,
+          shape.decode_context_sum / width};
 }
 
 double noise_floor(const std::vector<PricedStep>& steps) {
@@ -41,7 +42,8 @@ double noise_floor(const std::vector<PricedStep>& steps) {
   std::int64_t count = 0;
   for (auto& [key, times] : groups) {
     if (times.size() < 3) continue;
-    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                     times.end());
     const double constant = times[times.size() / 2];
     for (const double time : times) sum += std::abs(constant - time) / time;
     count += static_cast<std::int64_t>(times.size());
@@ -130,7 +132,8 @@ class Validator {
     CapacityOptions search;
     search.stop = options_.stop;
     result_.capacity_per_s = find_capacity(scenario_, search).rate_per_s;
-    if (!(result_.capacity_per_s > 0)) throw InfeasibleError("no rate is served at which 99 % of the requests finish");
+    if (!(result_.capacity_per_s > 0))
+      throw InfeasibleError("no rate is served at which 99 % of the requests finish");
     for (const double load : options_.loads)
       if (!result_.stopped) at_load(load);
     result_.steps = step_errors(steps_);
@@ -147,14 +150,15 @@ class Validator {
     const Report predicted = predict(scenario_, rate_per_s);
     std::vector<double> lived[std::size(kCompared)];
     for (std::int32_t repeat = 0; repeat < options_.repeats && !result_.stopped; ++repeat) {
-      say("validate: live at " + short_number(100 * load) + " % (" + short_number(rate_per_s) + " req/s), run " +
-          std::to_string(repeat + 1) + " of " + std::to_string(options_.repeats));
+      say("validate: live at " + short_number(100 * load) + " % (" + short_number(rate_per_s) +
+          " req/s), run " + std::to_string(repeat + 1) + " of " + std::to_string(options_.repeats));
       const LiveRun live = run_live(at_rate(scenario_, rate_per_s), model_, nullptr, options_.stop);
       result_.stopped = live.stopped;
       if (live.stopped) break;
       judge_plans(live.recorder);
       price_steps(live.recorder);
-      for (std::size_t m = 0; m < std::size(kCompared); ++m) lived[m].push_back(mean_s(live.report, kCompared[m]));
+      for (std::size_t m = 0; m < std::size(kCompared); ++m)
+        lived[m].push_back(mean_s(live.report, kCompared[m]));
     }
     if (lived[0].empty()) return;
     for (std::size_t m = 0; m < std::size(kCompared); ++m)

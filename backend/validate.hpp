@@ -64,8 +64,8 @@ struct Validation {
   bool stopped = false;
 };
 
-/// Predicts with the scenario's profile, which is frozen by now, runs live, and compares: plans by both replays, step prices by
-/// regime, request metrics by load, capacity.
+/// Predicts with the scenario's profile, which is frozen by now, runs live, and compares: plans by both
+/// replays, step prices by regime, request metrics by load, capacity.
 Validation validate(const Scenario& scenario, LiveModel& model, const ValidateOptions& options);
 /// The JSON document's `result`.
 Json validation_to_json(const Validation& validation);

@@ -6,7 +6,8 @@
 namespace foretoken {
 namespace {
 
-/// How long before the time a sleep ends and polling begins; sleepers wake up 60-120 us late on an idle machine.
+/// How long before the time a sleep ends and polling begins; sleepers wake up 60-120 us late on an idle
+/// machine.
 constexpr std::chrono::microseconds kPollAhead{200};
 /// Longest single sleep, so that a stop is noticed.
 constexpr std::chrono::milliseconds kSleepMax{20};

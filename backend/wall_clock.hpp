@@ -14,8 +14,8 @@ struct WakeStatistics {
   Duration late_max{};
 };
 
-/// Wall time since the start of a run. Waits sleep until shortly before the time and then poll, because a sleeping thread
-/// wakes up 50 microseconds late or more.
+/// Wall time since the start of a run. Waits sleep until shortly before the time and then poll, because a
+/// sleeping thread wakes up 50 microseconds late or more.
 class WallClock final : public Clock {
  public:
   /// Starts now. Waits end early once `*stop` is true (Ctrl-C); may be null.

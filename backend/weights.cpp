@@ -34,8 +34,8 @@ int qkv_columns(const ModelShape& shape) { return (shape.heads + 2 * shape.kv_he
 void lay_out(Weights& weights, Arena& arena) {
   const ModelShape& shape = weights.shape;
   const ElementType type = weights.type;
-  weights.embedding = arena.take(static_cast<std::size_t>(shape.vocab) * static_cast<std::size_t>(shape.hidden) *
-                                 element_bytes(type));
+  weights.embedding = arena.take(static_cast<std::size_t>(shape.vocab) *
+                                 static_cast<std::size_t>(shape.hidden) * element_bytes(type));
   weights.layers.assign(static_cast<std::size_t>(shape.layers), {});
   for (LayerWeights& layer : weights.layers) {
     layer.attention_norm = arena.floats(shape.hidden);
@@ -60,13 +60,15 @@ class Packer {
     const TensorView view = source_.tensor(spec);
     const auto rows = static_cast<int>(spec.rows);
     const auto bytes_per_row = static_cast<std::size_t>(spec.columns) * element_bytes(view.type);
-    // Pieces of 16 rows are whole groups or half groups wherever they go, so that members never share a column.
+    // Pieces of 16 rows are whole groups or half groups wherever they go, so that members never share a
+    // column.
     const auto pack = [&](const cpu::Team& team) {
       const cpu::Range part = cpu::split((rows + 15) / 16, team.share);
       for (std::int64_t piece = part.begin; piece < part.end; ++piece) {
         const int row = static_cast<int>(piece) * 16;
         const int count = std::min(16, rows - row);
-        const auto* data = static_cast<const std::byte*>(view.data) + static_cast<std::size_t>(row) * bytes_per_row;
+        const auto* data =
+            static_cast<const std::byte*>(view.data) + static_cast<std::size_t>(row) * bytes_per_row;
         if (where == cpu::Columns::stacked) {
           cpu::pack_rows(packed, data, view.type, count, where, first + row);
         } else {
@@ -118,7 +120,8 @@ void fill_layer(const ModelShape& shape, int number, const LayerWeights& layer, 
   const std::int64_t query = std::int64_t{shape.heads} * shape.head_dim;
   const std::int64_t pair = std::int64_t{shape.kv_heads} * shape.head_dim;
   const float in = 1.0F / std::sqrt(static_cast<float>(hidden));
-  // Two branches a layer add to the residual stream; scaled so that together they add about as much as it began with.
+  // Two branches a layer add to the residual stream; scaled so that together they add about as much as it
+  // began with.
   const float branch = 1.0F / std::sqrt(2.0F * static_cast<float>(shape.layers));
   const auto stacked = cpu::Columns::stacked;
   const auto first_key = static_cast<int>(query);
@@ -134,11 +137,15 @@ void fill_layer(const ModelShape& shape, int number, const LayerWeights& layer, 
     packer.vector({attention + "k_proj.bias", pair, 0, 0.0F, 0.1F}, bias + first_key);
     packer.vector({attention + "v_proj.bias", pair, 0, 0.0F, 0.1F}, bias + first_value);
   }
-  packer.matrix({attention + "o_proj.weight", hidden, query, 0.0F, branch / std::sqrt(static_cast<float>(query))},
-                layer.output, stacked);
-  packer.vector({prefix + "post_attention_layernorm.weight", hidden, 0, 1.0F, 0.0F}, writable(layer.ffn_norm));
-  packer.matrix({prefix + "mlp.gate_proj.weight", shape.ffn, hidden, 0.0F, in}, layer.gate_up, cpu::Columns::gate);
-  packer.matrix({prefix + "mlp.up_proj.weight", shape.ffn, hidden, 0.0F, in}, layer.gate_up, cpu::Columns::up);
+  packer.matrix(
+      {attention + "o_proj.weight", hidden, query, 0.0F, branch / std::sqrt(static_cast<float>(query))},
+      layer.output, stacked);
+  packer.vector({prefix + "post_attention_layernorm.weight", hidden, 0, 1.0F, 0.0F},
+                writable(layer.ffn_norm));
+  packer.matrix({prefix + "mlp.gate_proj.weight", shape.ffn, hidden, 0.0F, in}, layer.gate_up,
+                cpu::Columns::gate);
+  packer.matrix({prefix + "mlp.up_proj.weight", shape.ffn, hidden, 0.0F, in}, layer.gate_up,
+                cpu::Columns::up);
   const float down = branch / std::sqrt(static_cast<float>(shape.ffn));
   packer.matrix({prefix + "mlp.down_proj.weight", hidden, shape.ffn, 0.0F, down}, layer.down, stacked);
 }
@@ -162,8 +169,9 @@ Weights pack_weights(const ModelShape& shape, ElementType type, TensorSource& so
   for (std::size_t i = 0; i < weights.layers.size(); ++i)
     fill_layer(shape, static_cast<int>(i), weights.layers[i], packer);
   packer.vector({"model.norm.weight", hidden, 0, 1.0F, 0.0F}, writable(weights.final_norm));
-  packer.matrix(shape.tied_embeddings ? embedding : TensorSpec{"lm_head.weight", shape.vocab, hidden, 0.0F, in},
-                weights.head, cpu::Columns::stacked);
+  packer.matrix(
+      shape.tied_embeddings ? embedding : TensorSpec{"lm_head.weight", shape.vocab, hidden, 0.0F, in},
+      weights.head, cpu::Columns::stacked);
   return weights;
 }
 

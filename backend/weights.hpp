@@ -42,13 +42,14 @@ struct Weights {
   std::vector<cpu::Buffer> memory;
 };
 
-/// Seeded random weights: each number is a pure function of (seed, tensor name, position), the same for every element
-/// type before rounding. Scaled so that activations and logits have a spread of about one. DeviceError when memory is short.
+/// Seeded random weights: each number is a pure function of (seed, tensor name, position), the same for every
+/// element type before rounding. Scaled so that activations and logits have a spread of about one.
+/// DeviceError when memory is short.
 Weights random_weights(const ModelShape& shape, ElementType type, std::uint64_t seed, Runtime<Cpu>& runtime);
 
-/// Weights from `model.safetensors`, or the shards of `model.safetensors.index.json`, in `folder`, under the names of Hugging
-/// Face; BF16, F16 and F32 are read and rounded to `type`. A missing, misshapen or malformed tensor or file is an InputError
-/// that says what was expected and what was found.
+/// Weights from `model.safetensors`, or the shards of `model.safetensors.index.json`, in `folder`, under the
+/// names of Hugging Face; BF16, F16 and F32 are read and rounded to `type`. A missing, misshapen or malformed
+/// tensor or file is an InputError that says what was expected and what was found.
 Weights load_weights(const std::string& folder, const ModelShape& shape, ElementType type,
                      Runtime<Cpu>& runtime);
 

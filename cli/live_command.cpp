@@ -43,7 +43,8 @@ struct CalibrateOptionSet {
 int run_live_command(const LiveOptionSet& options) {
   check_output(options.output, "table|md|csv|json");
   if (options.backend != "cpu") {
-    if (options.backend != "cuda") throw UsageError("--backend: expected cpu or cuda, found \"" + options.backend + "\"");
+    if (options.backend != "cuda")
+      throw UsageError("--backend: expected cpu or cuda, found \"" + options.backend + "\"");
     static_cast<void>(open_cuda_plugin());
   }
   const Scenario scenario = load_scenario(options.scenario);
@@ -87,7 +88,8 @@ std::string today() {
 }
 
 std::string profile_text(const Profile& profile, std::string_view form) {
-  TextTable table({{"regime"}, {"shapes", true}, {"bias (%)", true}, {"MAPE (%)", true}, {"noise floor (%)", true}});
+  TextTable table(
+      {{"regime"}, {"shapes", true}, {"bias (%)", true}, {"MAPE (%)", true}, {"noise floor (%)", true}});
   for (const RegimeError& e : profile.errors)
     table.add({std::string(regime_name(e.regime)), std::to_string(e.shapes), short_number(100 * e.bias),
                short_number(100 * e.mape), short_number(100 * e.noise_floor_mape)});
@@ -144,7 +146,8 @@ Profile measure_profile(const Scenario& scenario, LiveModel& model, double secon
   CalibrationOptions how;
   how.sequences_max = policy.sequences_max;
   how.tokens_max = std::min(scenario.capacity.model_tokens_max, 1024);
-  how.batch_tokens_max = policy.batch_tokens_max > 0 ? std::min(policy.batch_tokens_max, 1024) : how.tokens_max;
+  how.batch_tokens_max =
+      policy.batch_tokens_max > 0 ? std::min(policy.batch_tokens_max, 1024) : how.tokens_max;
   how.block_tokens = policy.block_tokens;
   how.depth = policy.depth;
   how.seconds_max = seconds_max;

@@ -12,7 +12,8 @@ CommandSpec calibrate_command();
 
 /// Which kernels a scenario's model runs on.
 LiveModel live_model(const Scenario& scenario, std::int64_t threads);
-/// Measures step costs in the bounds of the scenario's engine and fits them; `progress` is told how far it is.
+/// Measures step costs in the bounds of the scenario's engine and fits them; `progress` is told how far it
+/// is.
 Profile measure_profile(const Scenario& scenario, LiveModel& model, double seconds_max,
                         const std::function<void(std::string_view)>& progress);
 

@@ -33,7 +33,8 @@ std::vector<double> parse_loads(const std::string& text) {
   std::vector<double> loads;
   for (const std::string_view part : split(text, ',')) {
     const auto load = parse_double(trim(part));
-    if (!load || *load <= 0 || *load > 2) throw UsageError("--loads: expected shares of the capacity such as 0.3,0.95, found \"" + text + "\"");
+    if (!load || *load <= 0 || *load > 2)
+      throw UsageError("--loads: expected shares of the capacity such as 0.3,0.95, found \"" + text + "\"");
     loads.push_back(*load);
   }
   return loads;
@@ -46,16 +47,29 @@ std::string validation_text(const Validation& v, std::string_view form) {
   std::string text = std::string("PLANS  ") + (v.plans_equal ? "equal" : "DIFFERENT") + " by both replays, " +
                      with_commas(v.plans_compared) + " compared\n";
   if (!v.plan_difference.empty()) text += "       first difference, " + v.plan_difference + "\n";
-  TextTable steps({{"STEPS"}, {"count", true}, {"bias (%)", true}, {"+- 2 se", true}, {"MAPE (%)", true}, {"noise floor (%)", true}});
+  TextTable steps({{"STEPS"},
+                   {"count", true},
+                   {"bias (%)", true},
+                   {"+- 2 se", true},
+                   {"MAPE (%)", true},
+                   {"noise floor (%)", true}});
   for (const StepError& e : v.steps)
-    steps.add({std::string(regime_name(e.regime)), with_commas(e.steps), percent(e.bias), percent(e.bias_two_se),
-               percent(e.mape), percent(e.noise_floor_mape)});
-  TextTable metrics({{"REQUESTS"}, {"load (%)", true}, {"predicted (ms)", true}, {"live (ms)", true}, {"sd (ms)", true}, {"error (%)", true}, {"verdict"}});
+    steps.add({std::string(regime_name(e.regime)), with_commas(e.steps), percent(e.bias),
+               percent(e.bias_two_se), percent(e.mape), percent(e.noise_floor_mape)});
+  TextTable metrics({{"REQUESTS"},
+                     {"load (%)", true},
+                     {"predicted (ms)", true},
+                     {"live (ms)", true},
+                     {"sd (ms)", true},
+                     {"error (%)", true},
+                     {"verdict"}});
   for (const MetricError& e : v.metrics)
-    metrics.add({e.metric + " mean", percent(e.load), milliseconds(e.predicted_s), milliseconds(e.live_mean_s),
-                 milliseconds(e.live_sd_s), percent(e.error), e.inconclusive ? "inconclusive" : ""});
+    metrics.add({e.metric + " mean", percent(e.load), milliseconds(e.predicted_s),
+                 milliseconds(e.live_mean_s), milliseconds(e.live_sd_s), percent(e.error),
+                 e.inconclusive ? "inconclusive" : ""});
   text += "\n" + steps.render(form, table_columns()) + "\n" + metrics.render(form, table_columns());
-  text += "\ncapacity " + short_number(v.capacity_per_s) + " req/s; capacity error " + percent(v.capacity_error) +
+  text += "\ncapacity " + short_number(v.capacity_per_s) + " req/s; capacity error " +
+          percent(v.capacity_error) +
           " %: the change of the arrival rate that explains the live e2e at the highest load\nprofile " +
           v.profile_hash + ", frozen before the first live run\n";
   return text;
@@ -75,7 +89,8 @@ Json document_of(const Validation& v, const Scenario& scenario, std::string_view
   return document;
 }
 
-Validation run_validation(const Scenario& scenario, LiveModel& model, const Options& options, Log& log, bool aloud) {
+Validation run_validation(const Scenario& scenario, LiveModel& model, const Options& options, Log& log,
+                          bool aloud) {
   ValidateOptions how;
   how.loads = parse_loads(options.loads);
   how.repeats = static_cast<std::int32_t>(options.repeats);
@@ -125,7 +140,8 @@ int run_demo(const Options& options) {
   const std::string profile_path = options.folder + "/profile.json";
   LiveModel model = live_model(scenario, options.threads);
   log.note("calibrate: step costs of " + scenario.model + " on this machine");
-  const Profile profile = measure_profile(scenario, model, options.seconds, [&](std::string_view text) { log.note(text); });
+  const Profile profile =
+      measure_profile(scenario, model, options.seconds, [&](std::string_view text) { log.note(text); });
   if (interrupted()) return kExitInterrupted;
   write_profile(profile_path, profile);
   log.note("profile " + profile_path + ", hash " + profile.hash + ", frozen from here on");
@@ -137,7 +153,8 @@ int run_demo(const Options& options) {
   deliver(options.output, [&](std::string_view form) {
     return form == "json" ? document_of(v, scenario, "demo").dump(2) + "\n" : validation_text(v, form);
   });
-  log.note("written: " + profile_path + ", " + options.folder + "/validation.json, " + options.folder + "/validation.md");
+  log.note("written: " + profile_path + ", " + options.folder + "/validation.json, " + options.folder +
+           "/validation.md");
   return verdict(v);
 }
 
@@ -175,12 +192,13 @@ CommandSpec demo_command() {
                       {},
                       {},
                       {}};
-  command.options = {{"--folder", &options->folder, "FOLDER", "Where profile and reports go"},
-                     {"--loads", &options->loads, "SHARES", "Shares of the capacity that the simulator finds"},
-                     {"--repeats", &options->repeats, "COUNT", "Live runs at each load"},
-                     {"--threads", &options->threads, "COUNT", "Threads; 0: all processors"},
-                     {"--seconds", &options->seconds, "SECONDS", "Time to calibrate for, about"},
-                     {"--dry-run", &options->is_dry, "", "Check everything, print the scenario, run nothing"}};
+  command.options = {
+      {"--folder", &options->folder, "FOLDER", "Where profile and reports go"},
+      {"--loads", &options->loads, "SHARES", "Shares of the capacity that the simulator finds"},
+      {"--repeats", &options->repeats, "COUNT", "Live runs at each load"},
+      {"--threads", &options->threads, "COUNT", "Threads; 0: all processors"},
+      {"--seconds", &options->seconds, "SECONDS", "Time to calibrate for, about"},
+      {"--dry-run", &options->is_dry, "", "Check everything, print the scenario, run nothing"}};
   add_output(command, options->output);
   add_common(command, options->common);
   command.run = [options] { return run_demo(*options); };

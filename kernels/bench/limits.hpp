@@ -7,21 +7,22 @@
 
 namespace foretoken::bench {
 
-/// Seconds to read `bytes` (a multiple of 256 per member is best) at `data` once, every member of `pool` its part, with
-/// the widest loads of this processor. With `passes` above 1 the same bytes are read again.
+/// Seconds to read `bytes` (a multiple of 256 per member is best) at `data` once, every member of `pool` its
+/// part, with the widest loads of this processor. With `passes` above 1 the same bytes are read again.
 double read_seconds(cpu::ThreadPool& pool, const std::byte* data, std::size_t bytes, int passes);
 
 /// Seconds to copy `bytes` from `source` to `target`, dealt out over the team.
 double copy_seconds(cpu::ThreadPool& pool, const std::byte* source, std::byte* target, std::size_t bytes);
 
-/// Seconds of a loop that does nothing but multiply and add in registers, and the floating-point operations it did.
+/// Seconds of a loop that does nothing but multiply and add in registers, and the floating-point operations
+/// it did.
 struct PeakSample {
   double seconds = 0;
   double flops = 0;
 };
 
-/// Runs the multiply-add loop of `isa` on every member: f32 FMA, or dot products of bf16 pairs where `stored` is bf16 and
-/// `isa` has them. What kernels of that ISA can reach at most.
+/// Runs the multiply-add loop of `isa` on every member: f32 FMA, or dot products of bf16 pairs where `stored`
+/// is bf16 and `isa` has them. What kernels of that ISA can reach at most.
 PeakSample peak_sample(cpu::ThreadPool& pool, cpu::Isa isa, ElementType stored);
 
 /// Bandwidth of reading a working set over and over.
@@ -49,11 +50,12 @@ struct MachineLimits {
   std::vector<PeakPoint> peaks;
 };
 
-/// Measures the limits with 1 and up to `threads_max` threads, taking about `seconds` altogether; needs 512 MiB.
+/// Measures the limits with 1 and up to `threads_max` threads, taking about `seconds` altogether; needs 512
+/// MiB.
 MachineLimits measure_limits(int threads_max, double seconds);
 
-/// Read bandwidth at a working set of `bytes`, between the measured points by the logarithm of the size; the ends hold
-/// beyond them. `threads` must have been measured.
+/// Read bandwidth at a working set of `bytes`, between the measured points by the logarithm of the size; the
+/// ends hold beyond them. `threads` must have been measured.
 double read_bandwidth(const MachineLimits& limits, std::size_t bytes, int threads);
 
 /// The peak measured for `isa` with weights stored as `stored`.

@@ -11,8 +11,8 @@
 namespace foretoken::bench {
 namespace {
 
-/// Twelve independent sums hide the latency of a multiply-add on every processor known to us and leave registers for
-/// the operands even where there are only sixteen.
+/// Twelve independent sums hide the latency of a multiply-add on every processor known to us and leave
+/// registers for the operands even where there are only sixteen.
 constexpr int kSums = 12;
 
 using Float4 = float __attribute__((vector_size(16)));
@@ -104,13 +104,10 @@ PeakLoop peak_loop(cpu::Isa isa, [[maybe_unused]] ElementType stored) {
     case cpu::Isa::avx512_bf16:
       if (stored == ElementType::bf16) return {avx512_bf16_peak, kSums * 16 * 4};
       return {avx512_peak, kSums * 16 * 2};
-    case cpu::Isa::avx512:
-      return {avx512_peak, kSums * 16 * 2};
-    case cpu::Isa::avx2:
-      return {avx2_peak, kSums * 8 * 2};
+    case cpu::Isa::avx512: return {avx512_peak, kSums * 16 * 2};
+    case cpu::Isa::avx2: return {avx2_peak, kSums * 8 * 2};
 #endif
-    default:
-      return {portable_peak, kSums * 4 * 2};
+    default: return {portable_peak, kSums * 4 * 2};
   }
 }
 

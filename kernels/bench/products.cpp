@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kSampledRowsMax = 32;
 
-/// Fills with numbers near 1/128 of both signs, never NaN or denormal, whose bits differ from word to word: equal data
-/// would let the processor clock higher than real weights do.
+/// Fills with numbers near 1/128 of both signs, never NaN or denormal, whose bits differ from word to word:
+/// equal data would let the processor clock higher than real weights do.
 void fill_weights(const cpu::Buffer& buffer, ElementType type) {
   std::uint32_t state = 1;
   const auto next = [&state] { return state = state * 1664525U + 1013904223U; };
@@ -91,12 +91,13 @@ double ProductSet::read_weights(cpu::ThreadPool& pool) const {
   return read_seconds(pool, weights_.data(), weights_.size(), 1);
 }
 
-std::vector<ProductPoint> measure_products(cpu::ThreadPool& pool, ProductSet& set, const std::vector<int>& rows,
-                                           double seconds) {
+std::vector<ProductPoint> measure_products(cpu::ThreadPool& pool, ProductSet& set,
+                                           const std::vector<int>& rows, double seconds) {
   std::vector<Timed> timed;
   for (const int m : rows) {
     timed.push_back([&, m] { return set.run(pool, m, sampled(m)); });
-    // A reading of each limit beside every point, so that the limits meet the same weather as often as the products.
+    // A reading of each limit beside every point, so that the limits meet the same weather as often as the
+    // products.
     timed.push_back([&] { return set.read_weights(pool); });
     timed.push_back([&] { return peak_sample(pool, set.isa(), set.stored()).seconds; });
   }
@@ -122,8 +123,8 @@ std::vector<ProductPoint> measure_products(cpu::ThreadPool& pool, ProductSet& se
   return points;
 }
 
-double products_step_seconds(cpu::ThreadPool& pool, const TransformerShape& shape, ElementType stored, int rows,
-                             int sampled_rows, double seconds) {
+double products_step_seconds(cpu::ThreadPool& pool, const TransformerShape& shape, ElementType stored,
+                             int rows, int sampled_rows, double seconds) {
   ProductSet set(step_products(shape), stored, rows, cpu::active_isa());
   return interleaved_seconds({[&] { return set.run(pool, rows, sampled_rows); }}, 10, seconds).front();
 }

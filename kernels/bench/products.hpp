@@ -45,7 +45,8 @@ class ProductSet {
   std::size_t weight_bytes() const { return weights_.size(); }
   /// Floating-point operations of one run.
   double flops(int rows, int sampled_rows) const;
-  /// Seconds to read all weights once without computing anything: the bandwidth floor, at this very working set.
+  /// Seconds to read all weights once without computing anything: the bandwidth floor, at this very working
+  /// set.
   double read_weights(cpu::ThreadPool& pool) const;
   /// ISA and storage type, for the arithmetic floor.
   cpu::Isa isa() const { return isa_; }
@@ -73,14 +74,14 @@ struct ProductPoint {
   double share_of_floor = 0;
 };
 
-/// Times `set` at each of `rows` (sampled rows: all up to 32, else one, as a chunk of prefill has), interleaved with the
-/// reading of its weights and the arithmetic peak, about `seconds` altogether.
-std::vector<ProductPoint> measure_products(cpu::ThreadPool& pool, ProductSet& set, const std::vector<int>& rows,
-                                           double seconds);
+/// Times `set` at each of `rows` (sampled rows: all up to 32, else one, as a chunk of prefill has),
+/// interleaved with the reading of its weights and the arithmetic peak, about `seconds` altogether.
+std::vector<ProductPoint> measure_products(cpu::ThreadPool& pool, ProductSet& set,
+                                           const std::vector<int>& rows, double seconds);
 
-/// Seconds (10th percentile) of all products of one whole step of `shape` at `rows`, of which `sampled_rows` go through
-/// the LM head: what "share of products" divides by.
-double products_step_seconds(cpu::ThreadPool& pool, const TransformerShape& shape, ElementType stored, int rows,
-                             int sampled_rows, double seconds);
+/// Seconds (10th percentile) of all products of one whole step of `shape` at `rows`, of which `sampled_rows`
+/// go through the LM head: what "share of products" divides by.
+double products_step_seconds(cpu::ThreadPool& pool, const TransformerShape& shape, ElementType stored,
+                             int rows, int sampled_rows, double seconds);
 
 }  // namespace foretoken::bench

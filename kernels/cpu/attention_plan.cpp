@@ -5,8 +5,8 @@
 namespace foretoken::cpu {
 namespace {
 
-/// Query rows (tokens times heads of a group) that share a pass over the keys; 64 rows keep scores, probabilities and
-/// sums in the first-level cache.
+/// Query rows (tokens times heads of a group) that share a pass over the keys; 64 rows keep scores,
+/// probabilities and sums in the first-level cache.
 constexpr int kRowsPerItem = 64;
 
 /// Starting an item costs about as much as scoring this many keys for one row.
@@ -21,7 +21,8 @@ std::int64_t item_cost(const AttentionBatch& batch, const AttentionItem& item, i
 
 }  // namespace
 
-void plan_attention(const AttentionBatch& batch, int query_heads, int kv_heads, int members, AttentionPlan& plan) {
+void plan_attention(const AttentionBatch& batch, int query_heads, int kv_heads, int members,
+                    AttentionPlan& plan) {
   const int group = query_heads / kv_heads;
   const int tokens_per_item = std::max(1, kRowsPerItem / group);
   plan.items.clear();

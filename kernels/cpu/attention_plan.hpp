@@ -4,8 +4,8 @@
 
 namespace foretoken::cpu {
 
-/// The sequences of one step as attention sees them. Rows (new tokens) of a sequence are consecutive, its sequences in
-/// order. Everything is owned by the caller.
+/// The sequences of one step as attention sees them. Rows (new tokens) of a sequence are consecutive, its
+/// sequences in order. Everything is owned by the caller.
 struct AttentionBatch {
   int sequences = 0;
   /// [sequences + 1]: rows of sequence s are row_begin[s] .. row_begin[s + 1]; none is allowed.
@@ -27,16 +27,17 @@ struct AttentionItem {
   std::int32_t rows;
 };
 
-/// Attention work of one step cut evenly, in key reads, over a team. Made once per step, used by every layer. Its
-/// vectors keep their capacity, so that planning allocates nothing once warm.
+/// Attention work of one step cut evenly, in key reads, over a team. Made once per step, used by every layer.
+/// Its vectors keep their capacity, so that planning allocates nothing once warm.
 struct AttentionPlan {
   std::vector<AttentionItem> items;
   /// [members + 1]: items of member m are item_begin[m] .. item_begin[m + 1].
   std::vector<std::int32_t> item_begin;
 };
 
-/// Fills `plan` for `members` threads. `query_heads` / `kv_heads` must be whole. The cut never changes a result: each
-/// row is computed by one member, in an order that depends on its own context only.
-void plan_attention(const AttentionBatch& batch, int query_heads, int kv_heads, int members, AttentionPlan& plan);
+/// Fills `plan` for `members` threads. `query_heads` / `kv_heads` must be whole. The cut never changes a
+/// result: each row is computed by one member, in an order that depends on its own context only.
+void plan_attention(const AttentionBatch& batch, int query_heads, int kv_heads, int members,
+                    AttentionPlan& plan);
 
 }  // namespace foretoken::cpu

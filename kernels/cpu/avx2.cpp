@@ -15,8 +15,8 @@
 
 #if defined(__x86_64__)
 
-// Standard headers stand before the pragma, so that none of their inline functions is compiled for this ISA and merged
-// by the linker into code that runs everywhere.
+// Standard headers stand before the pragma, so that none of their inline functions is compiled for this ISA
+// and merged by the linker into code that runs everywhere.
 #pragma GCC target("avx2,fma")
 
 #include "kernels/cpu/simd/avx2_ops.hpp"

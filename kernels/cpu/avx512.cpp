@@ -19,8 +19,8 @@
 
 #if defined(__x86_64__)
 
-// Standard headers stand before the pragma, so that none of their inline functions is compiled for this ISA and merged
-// by the linker into code that runs everywhere.
+// Standard headers stand before the pragma, so that none of their inline functions is compiled for this ISA
+// and merged by the linker into code that runs everywhere.
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,prefer-vector-width=512")
 
 #include "kernels/cpu/simd/avx512_ops.hpp"

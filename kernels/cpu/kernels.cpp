@@ -16,15 +16,11 @@ const Kernels& kernels(Isa isa) {
   }
   switch (isa) {
 #if defined(__x86_64__)
-    case Isa::avx2:
-      return avx2_kernels();
-    case Isa::avx512:
-      return avx512_kernels();
-    case Isa::avx512_bf16:
-      return avx512_bf16_kernels();
+    case Isa::avx2: return avx2_kernels();
+    case Isa::avx512: return avx512_kernels();
+    case Isa::avx512_bf16: return avx512_bf16_kernels();
 #endif
-    default:
-      return portable_kernels();
+    default: return portable_kernels();
   }
 }
 
@@ -33,10 +29,11 @@ const Kernels& kernels() { return kernels(active_isa()); }
 void copy_blocks(const CopyBlocksArgs& args, Share share) {
   const Range mine = split(args.blocks, share);
   for (std::int64_t i = mine.begin; i < mine.end; ++i)
-    std::memcpy(static_cast<std::byte*>(args.target) + static_cast<std::size_t>(args.to[i]) * args.block_bytes,
-                static_cast<const std::byte*>(args.source) +
-                    static_cast<std::size_t>(args.from[i]) * args.block_bytes,
-                args.block_bytes);
+    std::memcpy(
+        static_cast<std::byte*>(args.target) + static_cast<std::size_t>(args.to[i]) * args.block_bytes,
+        static_cast<const std::byte*>(args.source) +
+            static_cast<std::size_t>(args.from[i]) * args.block_bytes,
+        args.block_bytes);
 }
 
 void fill_rope_table(int positions, int head_dim, double theta, float* cosine, float* sine) {

@@ -10,8 +10,8 @@
 
 namespace foretoken::cpu {
 
-/// What a product does with its sums. Every sum runs over the depth in the same order whatever the number of rows,
-/// so that a row's result does not depend, in any bit, on the other rows or on the number of threads.
+/// What a product does with its sums. Every sum runs over the depth in the same order whatever the number of
+/// rows, so that a row's result does not depend, in any bit, on the other rows or on the number of threads.
 enum class Epilogue {
   /// y = x W^T, f32 [rows, columns].
   store,
@@ -51,12 +51,13 @@ struct RmsNormArgs {
   void* out = nullptr;
   std::int64_t out_stride = 0;
   ElementType out_type = ElementType::f32;
-  /// Rows to read, [rows], or null for all in order: gathers the last rows before the LM head in the same pass.
+  /// Rows to read, [rows], or null for all in order: gathers the last rows before the LM head in the same
+  /// pass.
   const std::int32_t* row_index = nullptr;
 };
 
-/// Rotates Q and K (the halves convention of Hugging Face: dims i and i + head_dim / 2 turn together), writes K
-/// and V into the cache and Q for attention.
+/// Rotates Q and K (the halves convention of Hugging Face: dims i and i + head_dim / 2 turn together), writes
+/// K and V into the cache and Q for attention.
 struct RopeArgs {
   int rows = 0;
   int query_heads = 0;
@@ -139,8 +140,8 @@ struct CopyBlocksArgs {
   const std::int32_t* to = nullptr;
 };
 
-/// The kernels of one ISA. Each function is called by every member of a team with its own share; a barrier is due
-/// between a kernel and one that reads what it wrote.
+/// The kernels of one ISA. Each function is called by every member of a team with its own share; a barrier is
+/// due between a kernel and one that reads what it wrote.
 struct Kernels {
   Isa isa;
   void (*product)(const ProductArgs&, Share);

@@ -9,11 +9,12 @@ namespace foretoken::cpu {
 /// Slots of a key tile: attention scores this many keys at a time, one per vector lane.
 inline constexpr int kTileSlots = 16;
 
-/// Where cached keys and values lie: [block][layer][K|V][kv_head][page], a page being `block_tokens` x `head_dim`
-/// elements. A block over all layers is one contiguous piece, so that a swap is one copy. Inside a page the order of
-/// elements is the kernels' own (`kv_offset` tells it): for bf16 and `block_tokens` a multiple of 16, keys stand
-/// [slot / 16][dim / 2][16][2] and values [slot / 2][dim][2], as a packed matrix; for f32 [slot / 16][dim][16]
-/// and [slot][dim]; for other block sizes both are plain [slot][dim], correct but slower.
+/// Where cached keys and values lie: [block][layer][K|V][kv_head][page], a page being `block_tokens` x
+/// `head_dim` elements. A block over all layers is one contiguous piece, so that a swap is one copy. Inside a
+/// page the order of elements is the kernels' own (`kv_offset` tells it): for bf16 and `block_tokens` a
+/// multiple of 16, keys stand [slot / 16][dim / 2][16][2] and values [slot / 2][dim][2], as a packed matrix;
+/// for f32 [slot / 16][dim][16] and [slot][dim]; for other block sizes both are plain [slot][dim], correct
+/// but slower.
 struct KvLayout {
   ElementType type = ElementType::bf16;
   int layers = 1;

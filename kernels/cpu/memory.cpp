@@ -21,7 +21,8 @@ Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
   mapped_bytes_ = round_up(bytes, is_large ? kHugePageBytes : kPageBytes);
   // A mapping need not begin on a huge page; one more of them leaves room to move up to the boundary.
   const std::size_t slack = is_large ? kHugePageBytes : 0;
-  void* mapped = mmap(nullptr, mapped_bytes_ + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapped =
+      mmap(nullptr, mapped_bytes_ + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   auto* first = static_cast<std::byte*>(mapped);
   if (is_large) {

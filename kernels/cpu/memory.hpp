@@ -5,8 +5,8 @@
 
 namespace foretoken::cpu {
 
-/// Owns zeroed memory, aligned to 64 bytes and advised to use huge pages when it is large enough (2 MiB). Movable, not
-/// copyable. Throws std::bad_alloc when the system has none.
+/// Owns zeroed memory, aligned to 64 bytes and advised to use huge pages when it is large enough (2 MiB).
+/// Movable, not copyable. Throws std::bad_alloc when the system has none.
 class Buffer {
  public:
   /// Owns nothing.

@@ -28,8 +28,8 @@ std::size_t packed_bytes(ElementType type, int columns, int depth) {
   return static_cast<std::size_t>(groups * group_elements(type, depth)) * element_bytes(type);
 }
 
-void pack_rows(const PackedMatrix& packed, const void* source, ElementType source_type, int rows, Columns where,
-               int first) {
+void pack_rows(const PackedMatrix& packed, const void* source, ElementType source_type, int rows,
+               Columns where, int first) {
   const std::int64_t group_size = group_elements(packed.type, packed.depth);
   for (int row = 0; row < rows; ++row) {
     const int column = packed_column(row, where, first);

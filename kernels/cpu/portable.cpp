@@ -1,5 +1,5 @@
-#include "kernels/cpu/simd/portable_ops.hpp"
 #include "kernels/cpu/generic/table.hpp"
+#include "kernels/cpu/simd/portable_ops.hpp"
 #include "kernels/cpu/tables.hpp"
 
 namespace foretoken::cpu {

@@ -3,8 +3,8 @@
 
 namespace foretoken::cpu {
 
-/// One participant of a parallel call: the `index`-th of `count`. All participants make the same call with their own
-/// share, and each does its part. `Share{0, 1}` does everything.
+/// One participant of a parallel call: the `index`-th of `count`. All participants make the same call with
+/// their own share, and each does its part. `Share{0, 1}` does everything.
 struct Share {
   int index = 0;
   int count = 1;

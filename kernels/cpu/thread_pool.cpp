@@ -15,8 +15,8 @@ void pause_briefly() {
 #endif
 }
 
-/// Returns once `value` differs from `old`, spinning first and parked in the kernel after the limit. The clock is read
-/// every few pauses only, so that the common short wait ends within nanoseconds of the store.
+/// Returns once `value` differs from `old`, spinning first and parked in the kernel after the limit. The
+/// clock is read every few pauses only, so that the common short wait ends within nanoseconds of the store.
 void wait_until_changed(const std::atomic<int>& value, int old) {
   const auto begin = std::chrono::steady_clock::now();
   for (;;) {
@@ -48,8 +48,7 @@ ThreadPool::ThreadPool(int threads) : count_(threads), meeting_(threads) {
     std::abort();
   }
   threads_.reserve(static_cast<std::size_t>(threads - 1));
-  for (int index = 1; index < threads; ++index)
-    threads_.emplace_back([this, index] { serve(index); });
+  for (int index = 1; index < threads; ++index) threads_.emplace_back([this, index] { serve(index); });
 }
 
 ThreadPool::~ThreadPool() {

@@ -10,8 +10,8 @@
 
 namespace foretoken::cpu {
 
-/// A rendezvous of a fixed number of threads that spins for at most 50 microseconds and then parks, so that it costs
-/// half a microsecond between running threads and cannot starve them on a crowded machine.
+/// A rendezvous of a fixed number of threads that spins for at most 50 microseconds and then parks, so that
+/// it costs half a microsecond between running threads and cannot starve them on a crowded machine.
 class SpinBarrier {
  public:
   /// For `count` threads.
@@ -35,9 +35,9 @@ struct Team {
   }
 };
 
-/// A fixed set of threads for fork and join. The caller is member 0 and works too; the others wait for the next call by
-/// spinning for at most 50 microseconds and park after that. One call at a time, always from the same thread. Functions must
-/// not throw.
+/// A fixed set of threads for fork and join. The caller is member 0 and works too; the others wait for the
+/// next call by spinning for at most 50 microseconds and park after that. One call at a time, always from the
+/// same thread. Functions must not throw.
 class ThreadPool {
  public:
   /// A team of `threads` (at least 1) members, the caller included: `threads - 1` threads are started.
@@ -57,8 +57,8 @@ class ThreadPool {
     join();
   }
 
-  /// Lets the other members start `function` and returns at once; the caller may do something else (plan the next
-  /// step) and must then call `join`. `function` is kept by reference and must live until then.
+  /// Lets the other members start `function` and returns at once; the caller may do something else (plan the
+  /// next step) and must then call `join`. `function` is kept by reference and must live until then.
   template <class Function>
   void launch(Function& function) {
     using Plain = std::remove_const_t<Function>;

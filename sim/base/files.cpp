@@ -35,8 +35,8 @@ std::string reason(int error) { return std::strerror(error); }
   throw DeviceError((path == "-" ? "standard output" : path) + ": cannot write: " + why);
 }
 
-/// Bytes of a file, inflated where they are gzip (zlib looks at the magic bytes itself), or of a file that ships inside the
-/// program ("shipped:" and its path).
+/// Bytes of a file, inflated where they are gzip (zlib looks at the magic bytes itself), or of a file that
+/// ships inside the program ("shipped:" and its path).
 class ByteSource {
  public:
   explicit ByteSource(const std::string& path) : path_(path) {

@@ -73,8 +73,11 @@ void Engine::report(std::int64_t repeats, std::int64_t repeat_first) {
 
 void Engine::emit_chunks(Time t) {
   for (const Chunk& chunk : flight_.plan->chunks) {
-    const Truth& truth = truth_[index(chunk.request)];
-    if (chunk.sampled && truth.alive) observer_.on_token(chunk.request, emitted(truth), t);
+    Truth& truth = truth_[index(chunk.request)];
+    if (!chunk.sampled || !truth.alive) continue;
+    // Until its step has ended, the token that brings a row into lock-step does not count.
+    truth.in_lock_step = true;
+    observer_.on_token(chunk.request, emitted(truth), t);
   }
 }
 
@@ -92,7 +95,8 @@ void Engine::commit(std::int64_t repeats, bool step_done) {
   for (const Handle handle : ended_) finish(handle, Ending::finished, t);
   if (scheduler_.take_batch_end()) observer_.on_batch_end(t);
   // A plan that moves nobody is carried out now, before handles that it names can be given to new requests.
-  if (step_done && pending_ != nullptr && pending_->new_tokens == 0) apply(*std::exchange(pending_, nullptr), t);
+  if (step_done && pending_ != nullptr && pending_->new_tokens == 0)
+    apply(*std::exchange(pending_, nullptr), t);
   drain_released();
 }
 
@@ -183,7 +187,6 @@ void Engine::apply(const StepPlan& plan, Time t) {
     if (!truth.alive) continue;
     if (change.entered) {
       const std::int32_t made = change.context - truth.prompt_tokens + (truth.output_tokens > 0 ? 1 : 0);
-      truth.in_lock_step = true;
       truth.emitted_base = made - plan.tick;
       ends_.insert(static_cast<std::uint32_t>(index(change.request)), plan.tick + truth.output_tokens - made);
     } else {

@@ -59,7 +59,9 @@ class KvPool {
   void give_many(std::int64_t blocks) { free_ += blocks; }
 
   std::int64_t host_free() const { return host_free_; }
+  /// Takes blocks of the host pool; they must be free.
   void host_take(std::int64_t blocks);
+  /// Gives them back.
   void host_give(std::int64_t blocks);
 
   /// Null unless the prefix cache is on.

@@ -25,6 +25,7 @@ class LockStep {
   std::int64_t tick() const { return tick_; }
   std::int32_t count() const { return static_cast<std::int32_t>(slots_.size()); }
   std::int64_t context_sum() const { return context_sum_; }
+  /// Tokens that the row has in the KV cache.
   std::int32_t context(Slot slot) const {
     return static_cast<std::int32_t>(tick_ - offsets_[rows_[index(slot)]]);
   }

@@ -37,6 +37,7 @@ struct StepRecord {
 class Observer {
  public:
   virtual ~Observer() = default;
+  /// Came through the door and waits from `t` on.
   virtual void on_arrival(Handle handle, const Offer& offer, Time t) = 0;
   /// The door refused the request; it never had a handle.
   virtual void on_reject(const Offer& offer, Refusal why, Time t) = 0;

@@ -14,6 +14,7 @@ namespace foretoken {
 class OrderRule {
  public:
   virtual ~OrderRule() = default;
+  /// Less is earlier.
   virtual std::int64_t key(const Request& request) const = 0;
 };
 /// The configured rule; null for first come, first served, which needs no key.
@@ -47,6 +48,7 @@ struct Verdict {
 class AdmitRule {
  public:
   virtual ~AdmitRule() = default;
+  /// The rule's answer in this state.
   virtual Verdict ask(const AdmitState& state) const = 0;
 };
 /// The configured predicates, cheapest first.
@@ -64,8 +66,10 @@ struct VictimCandidate {
 class VictimRule {
  public:
   virtual ~VictimRule() = default;
+  /// True when `a` is the better victim.
   virtual bool yields_before(const VictimCandidate& a, const VictimCandidate& b) const = 0;
 };
+/// The configured rule.
 std::unique_ptr<VictimRule> make_victim_rule(const Policy& policy);
 
 /// FORM: one phase of a step's planning.

@@ -12,8 +12,8 @@ void Scheduler::count_left_out(LeftOut reason, std::int64_t requests) {
 }
 
 bool Scheduler::may_join() {
-  // Newcomers would take the blocks that somebody gave up for a resident and that are still on their way; where admissions come before
-  // decodes, also those that have just come.
+  // Newcomers would take the blocks that somebody gave up for a resident and that are still on their way;
+  // where admissions come before decodes, also those that have just come.
   const bool owed = owes_blocks_ || (owed_blocks_ && policy_.form == Form::prefill_exclusive);
   if (owed && resident_ > 0) {
     count_left_out(LeftOut::preemption_freeze, waiting());
@@ -152,8 +152,8 @@ void Scheduler::admit(const WaitingQueue::Entry& entry, const Fit& f) {
 }
 
 void Scheduler::swap_in() {
-  while (!swapped_.empty() && now_planning_->evictions.empty() && !owes_blocks_ && resident_ < policy_.sequences_max &&
-         budget_ > 0) {
+  while (!swapped_.empty() && now_planning_->evictions.empty() && !owes_blocks_ &&
+         resident_ < policy_.sequences_max && budget_ > 0) {
     const Handle handle = swapped_.front();
     Sequence& s = sequences_[index(handle)];
     const std::int32_t known = s.facts.prompt_tokens + s.emitted;

@@ -12,6 +12,7 @@ namespace foretoken {
 /// head.
 class WaitingQueue {
  public:
+  /// A place in the queue; dead once its request waits no more, or waits elsewhere in it.
   struct Entry {
     std::int64_t key = 0;
     std::int64_t ticket = 0;

@@ -19,7 +19,8 @@ class Driver {
     queue_.update(arrivals_, source_.next_time());
   }
 
-  /// The engine whose running step only waiting can end, or null. With one engine per thread of execution there is at most one.
+  /// The engine whose running step only waiting can end, or null. With one engine per thread of execution
+  /// there is at most one.
   Engine* joinable() const {
     for (Engine* engine : engines_)
       if (engine->must_join()) return engine;
@@ -33,7 +34,8 @@ class Driver {
       const auto place = std::find(engines_.begin(), engines_.end(), joined);
       land(static_cast<std::uint32_t>(place - engines_.begin()), t);
     }
-    // What lands may bring arrivals of the same moment, and what is decided may end requests whose sources answer at once.
+    // What lands may bring arrivals of the same moment, and what is decided may end requests whose sources
+    // answer at once.
     while (queue_.first_time() <= t) {
       while (queue_.first_time() <= t) {
         if (queue_.first() == arrivals_)

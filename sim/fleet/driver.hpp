@@ -39,11 +39,13 @@ struct RunResult {
 class Router {
  public:
   virtual ~Router() = default;
+  /// Index of the engine that gets the request.
   virtual std::uint32_t route(const Offer& offer, Time t) = 0;
 };
 
-/// Drives engines through one queue of events until nothing is left to happen. At each time: what ended is taken in, then arrivals are routed and submitted (so that a
-/// decision made at that moment sees them), then the engines concerned decide. `router` may be null for one engine.
+/// Drives engines through one queue of events until nothing is left to happen. At each time: what ended is
+/// taken in, then arrivals are routed and submitted (so that a decision made at that moment sees them), then
+/// the engines concerned decide. `router` may be null for one engine.
 RunResult run(Source& source, std::span<Engine* const> engines, Clock& clock, Router* router = nullptr,
               const RunLimits& limits = {});
 

@@ -7,12 +7,12 @@
 
 namespace foretoken {
 
-/// What happens first at one time. The order of these ranks is the order of events: a step that has ended is taken in before the arrivals of
-/// that moment, so that whoever waits for its end may answer at once.
+/// What happens first at one time. The order of these ranks is the order of events: a step that has ended is
+/// taken in before the arrivals of that moment, so that whoever waits for its end may answer at once.
 enum class Rank : std::uint8_t { engine, arrival };
 
-/// The next event of each actor, in a total order by (time, rank, id). An actor has one entry, which moves when its plans change, so that no stale event is
-/// ever popped. A binary heap with positions.
+/// The next event of each actor, in a total order by (time, rank, id). An actor has one entry, which moves
+/// when its plans change, so that no stale event is ever popped. A binary heap with positions.
 class EventQueue {
  public:
   /// Actors are numbered from 0 in the order of these calls.

@@ -1,4 +1,3 @@
-#include <span>
 #pragma once
 #include <cstdint>
 #include <vector>

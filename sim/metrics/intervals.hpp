@@ -22,6 +22,7 @@ struct ReplicateMean {
   double mean = 0;
   double half_width = 0;
 };
+/// Mean of independent replicates and half-width of its t interval.
 ReplicateMean replicate_mean(std::span<const double> values, double confidence = 0.95);
 
 /// How a fixed trace is resampled.

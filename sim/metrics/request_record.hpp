@@ -35,6 +35,7 @@ struct RequestRecord {
 class RequestSink {
  public:
   virtual ~RequestSink() = default;
+  /// Takes the record in; called in the order of endings.
   virtual void write(const RequestRecord& record) = 0;
 };
 

@@ -35,6 +35,7 @@ struct RequestTotals {
   Wide stalled_ps = 0;
 
   std::int64_t refused() const { return refused_context + refused_memory; }
+  /// Adds the counts of other requests.
   void add(const RequestTotals& other);
 };
 

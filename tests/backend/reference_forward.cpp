@@ -105,7 +105,8 @@ void run_layer(const ModelShape& shape, const LayerWeights& layer, Rows& x) {
 
 }  // namespace
 
-std::vector<std::vector<double>> reference_logits(const Weights& weights, std::span<const std::int32_t> tokens) {
+std::vector<std::vector<double>> reference_logits(const Weights& weights,
+                                                  std::span<const std::int32_t> tokens) {
   const ModelShape& shape = weights.shape;
   const auto hidden = static_cast<std::size_t>(shape.hidden);
   Rows x(tokens.size(), Row(hidden));

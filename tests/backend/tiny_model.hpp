@@ -24,7 +24,8 @@ inline ModelShape tiny_shape() {
   return shape;
 }
 
-/// A transformer with a pool of its own, fed sequence by sequence: what a scheduler and a live executor do, by hand.
+/// A transformer with a pool of its own, fed sequence by sequence: what a scheduler and a live executor do,
+/// by hand.
 class HandDriven {
  public:
   HandDriven(Runtime<Cpu>& runtime, const Weights& weights, ElementType kv_type, int block_tokens = 16,
@@ -44,10 +45,12 @@ class HandDriven {
     for (std::int32_t position = context; position < after; ++position) {
       rows_.tokens.push_back(tokens[static_cast<std::size_t>(position - context)]);
       rows_.positions.push_back(position);
-      rows_.kv_slots.push_back(std::int64_t{table[static_cast<std::size_t>(position / block_tokens)]} * block_tokens +
+      rows_.kv_slots.push_back(std::int64_t{table[static_cast<std::size_t>(position / block_tokens)]} *
+                                   block_tokens +
                                position % block_tokens);
     }
-    rows_.pages.insert(rows_.pages.end(), table.begin(), table.begin() + (after + block_tokens - 1) / block_tokens);
+    rows_.pages.insert(rows_.pages.end(), table.begin(),
+                       table.begin() + (after + block_tokens - 1) / block_tokens);
     rows_.close_sequence(after);
     rows_.sampled.push_back(rows_.rows() - 1);
   }

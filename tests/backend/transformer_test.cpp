@@ -30,7 +30,8 @@ std::vector<std::int32_t> text(std::uint64_t seed, int tokens, int vocab) {
 
 double distance(const std::vector<float>& a, const std::vector<double>& b) {
   double largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(static_cast<double>(a[i]) - b[i]));
+  for (std::size_t i = 0; i < a.size(); ++i)
+    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - b[i]));
   return std::isfinite(largest) ? largest : std::numeric_limits<double>::infinity();
 }
 
@@ -47,11 +48,14 @@ class IsaGuard {
 
 /// Fills the whole pool with not-a-number: whoever reads what was never written shows it.
 void poison(KvCache& cache) {
-  std::memset(cache.pool(), 0xff, static_cast<std::size_t>(cache.dummy_block() + 1) * cache.layout().block_bytes());
+  std::memset(cache.pool(), 0xff,
+              static_cast<std::size_t>(cache.dummy_block() + 1) * cache.layout().block_bytes());
 }
 
-/// A prompt of 75 tokens in chunks of `chunk`, beside a decode and a short prompt; the logits of its last token.
-std::vector<float> chunked(HandDriven& model, Slot slot, const std::vector<std::int32_t>& prompt, std::size_t chunk) {
+/// A prompt of 75 tokens in chunks of `chunk`, beside a decode and a short prompt; the logits of its last
+/// token.
+std::vector<float> chunked(HandDriven& model, Slot slot, const std::vector<std::int32_t>& prompt,
+                           std::size_t chunk) {
   Logits logits;
   for (std::size_t done = 0; done < prompt.size(); done += chunk) {
     const std::size_t count = std::min(chunk, prompt.size() - done);
@@ -77,7 +81,8 @@ TEST_CASE("the forward pass agrees with plain double precision on every ISA, in 
   poison(model.cache());
   const auto first = text(1, 40, shape.vocab);
   const auto second = text(2, 23, shape.vocab);
-  // Step 1: the first prompt whole. Step 2: its decode beside a chunk of the second. Step 3: two decodes' worth.
+  // Step 1: the first prompt whole. Step 2: its decode beside a chunk of the second. Step 3: two decodes'
+  // worth.
   const auto expected_first = reference_logits(weights, first);
   const auto expected_second = reference_logits(weights, second);
   const double tolerance = type == ElementType::f32 ? 2e-4 : 0.12;
@@ -131,7 +136,8 @@ TEST_CASE("permuted pages change no bit, and unused ones are never read", "[unit
   CHECK(same_bits(chunked(permuted, Slot{0}, prompt, 30), expected));
 }
 
-TEST_CASE("a sequence's logits depend on neither its batch mates nor the number of threads, in any bit", "[unit]") {
+TEST_CASE("a sequence's logits depend on neither its batch mates nor the number of threads, in any bit",
+          "[unit]") {
   const cpu::Isa isa = GENERATE(from_range(cpu::available_isas()));
   const ElementType type = GENERATE(ElementType::f32, ElementType::bf16);
   const IsaGuard guard(isa);
@@ -150,7 +156,8 @@ TEST_CASE("a sequence's logits depend on neither its batch mates nor the number 
   crowded.add(Slot{1}, text(8, 17, shape.vocab), 0);
   crowded.add(Slot{0}, std::span(prompt).first(32), 0);
   crowded.run();
-  for (std::uint32_t mate = 2; mate < 9; ++mate) crowded.add(Slot{mate}, text(mate, static_cast<int>(mate), shape.vocab), 0);
+  for (std::uint32_t mate = 2; mate < 9; ++mate)
+    crowded.add(Slot{mate}, text(mate, static_cast<int>(mate), shape.vocab), 0);
   crowded.add(Slot{0}, std::span(prompt).last(1), 32);
   crowded.add(Slot{1}, text(10, 1, shape.vocab), 17);
   CAPTURE(cpu::isa_name(isa), static_cast<int>(type));

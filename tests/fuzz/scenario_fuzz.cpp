@@ -7,7 +7,8 @@
 #include "sim/base/json.hpp"
 #include "sim/scenario.hpp"
 
-// Whatever the text, a scenario is refused with an error for users, or resolves to one that reads back as itself.
+// Whatever the text, a scenario is refused with an error for users, or resolves to one that reads back as
+// itself.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace foretoken;
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -41,11 +41,13 @@ Case draw_case(Numbers& draw) {
   return c;
 }
 
-/// Computes the case with its pages in an order given by `rotation`; `fault` drops the last page of the first sequence.
+/// Computes the case with its pages in an order given by `rotation`; `fault` drops the last page of the first
+/// sequence.
 Stored attend(const Case& c, Isa isa, int threads, int rotation, bool fault = false) {
   const KvLayout& layout = c.layout;
   const int dim = layout.head_dim;
-  std::vector<std::int32_t> row_begin{0}, page_begin{0}, pages, contexts(c.contexts.begin(), c.contexts.end());
+  std::vector<std::int32_t> row_begin{0}, page_begin{0}, pages,
+      contexts(c.contexts.begin(), c.contexts.end());
   for (std::size_t s = 0; s < c.news.size(); ++s) {
     row_begin.push_back(row_begin.back() + c.news[s]);
     page_begin.push_back(page_begin.back() + (c.contexts[s] + layout.block_tokens - 1) / layout.block_tokens);
@@ -63,9 +65,13 @@ Stored attend(const Case& c, Isa isa, int threads, int rotation, bool fault = fa
         for (int d = 0; d < dim; ++d) {
           const std::int64_t block = pages[static_cast<std::size_t>(page_begin[s] + t / layout.block_tokens)];
           const int slot = t % layout.block_tokens;
-          pool.set(0, static_cast<int>(page_offset(layout, block, 1, KvPart::key, h) + kv_offset(layout, KvPart::key, slot, d)),
+          pool.set(0,
+                   static_cast<int>(page_offset(layout, block, 1, KvPart::key, h) +
+                                    kv_offset(layout, KvPart::key, slot, d)),
                    static_cast<float>(c.k[s].at(t, h * dim + d)));
-          pool.set(0, static_cast<int>(page_offset(layout, block, 1, KvPart::value, h) + kv_offset(layout, KvPart::value, slot, d)),
+          pool.set(0,
+                   static_cast<int>(page_offset(layout, block, 1, KvPart::value, h) +
+                                    kv_offset(layout, KvPart::value, slot, d)),
                    static_cast<float>(c.v[s].at(t, h * dim + d)));
         }
   if (fault) pages[static_cast<std::size_t>(page_begin[1] - 1)] = pages[0];
@@ -76,7 +82,8 @@ Stored attend(const Case& c, Isa isa, int threads, int rotation, bool fault = fa
       for (int i = 0; i < heads * dim; ++i) q.set(row_begin[s] + r, i, static_cast<float>(c.q[s].at(r, i)));
   Stored out(ElementType::f32, row_begin.back(), heads * dim + 4);
   AttentionArgs args;
-  args.batch = {static_cast<int>(c.news.size()), row_begin.data(), contexts.data(), page_begin.data(), pages.data()};
+  args.batch = {static_cast<int>(c.news.size()), row_begin.data(), contexts.data(), page_begin.data(),
+                pages.data()};
   args.query_heads = heads;
   args.layout = layout;
   args.layer = 1;
@@ -117,7 +124,8 @@ TEST_CASE("paged attention of every ISA agrees with the double twin on ragged ba
     const Case c = draw_case(draw);
     const Matrix want = expected(c);
     for (const Isa isa : available_isas()) {
-      INFO(isa_name(isa) << " seed " << seed << " block " << c.layout.block_tokens << " dim " << c.layout.head_dim);
+      INFO(isa_name(isa) << " seed " << seed << " block " << c.layout.block_tokens << " dim "
+                         << c.layout.head_dim);
       CHECK(excess(attend(c, isa, 1 + static_cast<int>(seed % 3), 0), want, tolerance(c, isa), 0) <= 0);
     }
   }
@@ -151,11 +159,13 @@ TEST_CASE("each row alone, as a decode, gives the bits it has inside a prefill o
         one.contexts[0] = t + 1, one.news[0] = 1;
         one.q[0] = Matrix(1, whole.q[0].columns);
         one.k[0] = Matrix(t + 1, whole.k[0].columns), one.v[0] = one.k[0];
-        std::copy_n(whole.q[0].values.begin() + std::ptrdiff_t(t) * one.q[0].columns, one.q[0].columns, one.q[0].values.begin());
+        std::copy_n(whole.q[0].values.begin() + std::ptrdiff_t(t) * one.q[0].columns, one.q[0].columns,
+                    one.q[0].values.begin());
         std::copy_n(whole.k[0].values.begin(), one.k[0].values.size(), one.k[0].values.begin());
         std::copy_n(whole.v[0].values.begin(), one.v[0].values.size(), one.v[0].values.begin());
         const Stored row = attend(one, isa, 1, 1);
-        equal &= std::memcmp(&row.floats[0], &all.floats[all.index(t, 0)], std::size_t(one.q[0].columns) * sizeof(float)) == 0;
+        equal &= std::memcmp(&row.floats[0], &all.floats[all.index(t, 0)],
+                             std::size_t(one.q[0].columns) * sizeof(float)) == 0;
       }
       INFO(isa_name(isa) << " seed " << seed);
       CHECK(equal);
@@ -183,13 +193,28 @@ TEST_CASE("RoPE turns queries and writes keys and values where the layout says",
       fill_rope_table(64, dim, 10000.0, cosine.data(), sine.data());
       std::vector<std::int32_t> positions;
       std::vector<std::int64_t> slots;
-      for (int r = 0; r < rows; ++r) positions.push_back(draw.whole(0, 63)), slots.push_back(r == 2 ? -1 : r + 3);
+      for (int r = 0; r < rows; ++r)
+        positions.push_back(draw.whole(0, 63)), slots.push_back(r == 2 ? -1 : r + 3);
       const int blocks = 12 / layout.block_tokens + 1;
-      Stored pool(layout.type, 1, layout.block_elements() * blocks), q(activation_type(isa, layout.type), rows, heads * dim);
-      RopeArgs args{rows, heads, layout, 1, in.floats.data(), in.stride, positions.data(), slots.data(), cosine.data(),
-                    sine.data(), pool.data(), q.data(), q.stride, q.type};
+      Stored pool(layout.type, 1, layout.block_elements() * blocks),
+          q(activation_type(isa, layout.type), rows, heads * dim);
+      RopeArgs args{rows,
+                    heads,
+                    layout,
+                    1,
+                    in.floats.data(),
+                    in.stride,
+                    positions.data(),
+                    slots.data(),
+                    cosine.data(),
+                    sine.data(),
+                    pool.data(),
+                    q.data(),
+                    q.stride,
+                    q.type};
       on_team(2, [&](Share share) { kernels(isa).rope_and_write_kv(args, share); });
-      const Matrix turned = reference::rope(qkv, std::vector<int>(positions.begin(), positions.end()), dim, 10000.0);
+      const Matrix turned =
+          reference::rope(qkv, std::vector<int>(positions.begin(), positions.end()), dim, 10000.0);
       Matrix want(rows, heads * dim);
       for (int r = 0; r < rows; ++r)
         for (int i = 0; i < want.columns; ++i) want.at(r, i) = turned.at(r, i);
@@ -200,8 +225,10 @@ TEST_CASE("RoPE turns queries and writes keys and values where the layout says",
         for (int i = 0; r != 2 && i < layout.kv_heads * dim; ++i) {
           const std::int64_t slot = slots[std::size_t(r)];
           const auto at = [&](KvPart part) {
-            return pool.at(0, static_cast<int>(page_offset(layout, slot / layout.block_tokens, 1, part, i / dim) +
-                                               kv_offset(layout, part, static_cast<int>(slot % layout.block_tokens), i % dim)));
+            return pool.at(
+                0, static_cast<int>(
+                       page_offset(layout, slot / layout.block_tokens, 1, part, i / dim) +
+                       kv_offset(layout, part, static_cast<int>(slot % layout.block_tokens), i % dim)));
           };
           const double key = std::abs(at(KvPart::key) - turned.at(r, heads * dim + i));
           const double value = std::abs(at(KvPart::value) - qkv.at(r, (heads + layout.kv_heads) * dim + i));

@@ -13,17 +13,19 @@
 
 namespace foretoken::test {
 
-/// Random numbers for kernel tests: uniform in [-1, 1), rounded to bf16 where asked, so that the twin sees the same input.
+/// Random numbers for kernel tests: uniform in [-1, 1), rounded to bf16 where asked, so that the twin sees
+/// the same input.
 struct Numbers {
   std::uint64_t seed;
   std::uint64_t next = 0;
   /// A whole number in [low, high].
   int whole(int low, int high) {
-    return low + static_cast<int>(random_bits(seed, 0, next++) % static_cast<std::uint64_t>(high - low + 1));
+    return low +
+           static_cast<int>(RandomStream(seed, 0).bits(next++) % static_cast<std::uint64_t>(high - low + 1));
   }
   /// A number in [-1, 1) that `type` can store.
   float number(ElementType type) {
-    const float x = static_cast<float>(random_bits(seed, 0, next++) >> 40) / 8388608.0F - 1.0F;
+    const float x = static_cast<float>(RandomStream(seed, 0).bits(next++) >> 40) / 8388608.0F - 1.0F;
     return type == ElementType::bf16 ? to_float(to_bf16(x)) : x;
   }
   /// rows x columns numbers.
@@ -46,7 +48,8 @@ struct Stored {
     floats.assign(count, std::numeric_limits<float>::quiet_NaN());
     halves.assign(count, Bf16{0x7fc0});
   }
-  Stored(ElementType type_, const reference::Matrix& m, std::int64_t stride_) : Stored(type_, m.rows, stride_) {
+  Stored(ElementType type_, const reference::Matrix& m, std::int64_t stride_)
+      : Stored(type_, m.rows, stride_) {
     for (int r = 0; r < m.rows; ++r)
       for (int c = 0; c < m.columns; ++c) set(r, c, static_cast<float>(m.at(r, c)));
   }
@@ -61,12 +64,14 @@ struct Stored {
   }
 };
 
-/// The largest excess of |got - want| over absolute + relative * |want|; at most 0 when all are near. NaN counts as far.
+/// The largest excess of |got - want| over absolute + relative * |want|; at most 0 when all are near. NaN
+/// counts as far.
 inline double excess(const Stored& got, const reference::Matrix& want, double absolute, double relative) {
   double worst = -1;
   for (int r = 0; r < want.rows; ++r)
     for (int c = 0; c < want.columns; ++c) {
-      const double over = std::abs(got.at(r, c) - want.at(r, c)) - absolute - relative * std::abs(want.at(r, c));
+      const double over =
+          std::abs(got.at(r, c) - want.at(r, c)) - absolute - relative * std::abs(want.at(r, c));
       if (!(over <= worst)) worst = std::isnan(over) ? std::numeric_limits<double>::infinity() : over;
     }
   return worst;

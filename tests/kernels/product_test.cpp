@@ -57,7 +57,9 @@ TEST_CASE("a row's product does not depend, in any bit, on its batch mates or th
         std::copy_n(all.values.begin(), some.values.size(), some.values.begin());
         const Stored part = multiply(isa, type, some, w, 1 + rows % 3);
         bool equal = true;
-        for (int r = 0; r < rows; ++r) equal &= std::memcmp(&part.floats[part.index(r, 0)], &whole.floats[whole.index(r, 0)], 131 * sizeof(float)) == 0;
+        for (int r = 0; r < rows; ++r)
+          equal &= std::memcmp(&part.floats[part.index(r, 0)], &whole.floats[whole.index(r, 0)],
+                               131 * sizeof(float)) == 0;
         INFO(isa_name(isa) << " rows " << rows);
         CHECK(equal);
       }
@@ -75,11 +77,14 @@ TEST_CASE("the gated epilogue and the residual one agree with the double twin", 
         const int columns = gate_up_columns(features);
         Buffer packed(packed_bytes(type, columns, depth));
         const PackedMatrix weights{packed.data(), type, columns, depth};
-        const std::vector<float> gates(gate.values.begin(), gate.values.end()), ups(up.values.begin(), up.values.end());
+        const std::vector<float> gates(gate.values.begin(), gate.values.end()),
+            ups(up.values.begin(), up.values.end());
         pack_rows(weights, gates.data(), ElementType::f32, features, Columns::gate);
         pack_rows(weights, ups.data(), ElementType::f32, features, Columns::up);
         Stored input(activation_type(isa, type), x, depth), output(input.type, rows, features + 3);
-        ProductArgs args{weights, rows, input.data(), depth, output.data(), output.stride, Epilogue::silu_mul, output.type, features};
+        ProductArgs args{weights,       rows,          input.data(),       depth,
+                         output.data(), output.stride, Epilogue::silu_mul, output.type,
+                         features};
         on_team(2, [&](Share share) { kernels(isa).product(args, share); });
         const Matrix want = reference::silu_mul(reference::product(x, gate), reference::product(x, up));
         INFO(isa_name(isa) << " seed " << seed);
@@ -104,5 +109,6 @@ TEST_CASE("seeded fault: a product that loses the last pair of the depth is noti
   const Matrix x = draw.matrix(5, 64, ElementType::bf16), w = draw.matrix(40, 64, ElementType::bf16);
   Matrix short_x = x;
   for (int r = 0; r < 5; ++r) short_x.at(r, 63) = short_x.at(r, 62) = 0;
-  CHECK(excess(multiply(active_isa(), ElementType::bf16, short_x, w, 2), reference::product(x, w), 1e-4, 1e-5) > 0);
+  CHECK(excess(multiply(active_isa(), ElementType::bf16, short_x, w, 2), reference::product(x, w), 1e-4,
+               1e-5) > 0);
 }

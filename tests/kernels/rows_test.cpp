@@ -15,7 +15,8 @@ TEST_CASE("norm, SiLU and argmax agree with their double twins and never read pa
     for (std::uint64_t seed = 0; seed < 30; ++seed) {
       Numbers draw{seed};
       const int rows = draw.whole(1, 9), dim = draw.whole(1, 200);
-      const Matrix x = draw.matrix(rows, dim, ElementType::f32), up = draw.matrix(rows, dim, ElementType::f32);
+      const Matrix x = draw.matrix(rows, dim, ElementType::f32),
+                   up = draw.matrix(rows, dim, ElementType::f32);
       Stored in(ElementType::f32, x, dim + 7), in_up(ElementType::f32, up, dim + 7);
       const ElementType type = seed % 2 == 0 ? ElementType::f32 : ElementType::bf16;
       const double relative = type == ElementType::f32 ? 1e-5 : 5e-3;
@@ -23,11 +24,13 @@ TEST_CASE("norm, SiLU and argmax agree with their double twins and never read pa
       std::vector<double> weight;
       std::vector<float> weights;
       for (int i = 0; i < dim; ++i) weight.push_back(weights.emplace_back(draw.number(ElementType::f32)));
-      RmsNormArgs norm{rows, dim, in.floats.data(), in.stride, weights.data(), 1e-5F, out.data(), out.stride, type, nullptr};
+      RmsNormArgs norm{rows,  dim,        in.floats.data(), in.stride, weights.data(),
+                       1e-5F, out.data(), out.stride,       type,      nullptr};
       on_team(draw.whole(1, 3), [&](Share share) { kernels(isa).rms_norm(norm, share); });
       INFO(isa_name(isa) << " seed " << seed);
       CHECK(excess(out, reference::rms_norm(x, weight, 1e-5F), 1e-6, relative) <= 0);
-      SiluMulArgs silu{rows, dim, in.floats.data(), in_up.floats.data(), in.stride, out.data(), out.stride, type};
+      SiluMulArgs silu{rows,      dim,        in.floats.data(), in_up.floats.data(),
+                       in.stride, out.data(), out.stride,       type};
       on_team(draw.whole(1, 3), [&](Share share) { kernels(isa).silu_mul(silu, share); });
       CHECK(excess(out, reference::silu_mul(x, up), 1e-6, relative) <= 0);
       CHECK(std::isnan(out.at(0, dim)));

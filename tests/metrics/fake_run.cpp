@@ -106,11 +106,8 @@ void FakeRun::emit_records(Observer& observer, StepPlan& plan, std::int64_t repe
   }
 }
 
-void FakeRun::step(Observer& observer) {
-  StepPlan plan;
-  plan.number = plans_++;
+std::vector<Chunk> FakeRun::draw_chunks(std::vector<Handle>& rows) {
   std::vector<Chunk> chunks;
-  std::vector<Handle> rows = in_state(State::lock_step);
   if (rows.size() > 1 && draw_.chance(options_.starve)) {
     const Handle handle =
         rows[static_cast<std::size_t>(draw_.between(0, static_cast<std::int64_t>(rows.size()) - 1))];
@@ -126,9 +123,17 @@ void FakeRun::step(Observer& observer) {
       chunks.push_back({sequence.slot, handle, tokens, sequence.computed,
                         tokens == debt && sequence.offer.output_tokens > 0});
       sequence.computed += tokens;
-      plan.new_tokens += tokens;
     }
   }
+  return chunks;
+}
+
+void FakeRun::step(Observer& observer) {
+  StepPlan plan;
+  plan.number = plans_++;
+  std::vector<Handle> rows = in_state(State::lock_step);
+  const std::vector<Chunk> chunks = draw_chunks(rows);
+  for (const Chunk& chunk : chunks) plan.new_tokens += chunk.tokens;
   const bool decodes = !rows.empty() && (chunks.empty() || draw_.chance(0.7));
   if (!decodes) rows.clear();
   if (chunks.empty() && rows.empty()) {

@@ -58,6 +58,7 @@ class FakeRun {
 
   void arrive(Observer& observer);
   void decide(Observer& observer);
+  std::vector<Chunk> draw_chunks(std::vector<Handle>& rows);
   void step(Observer& observer);
   void preempt(Observer& observer, Handle handle, std::int32_t emitted, bool keep_slot);
   void finish(Observer& observer, Handle handle, Ending how);

@@ -135,7 +135,8 @@ void draw_hashes(Draw& draw, Item& item, const Policy& policy) {
   r.hash_block_tokens = draw.pick({policy.block_tokens, policy.block_tokens, 2 * policy.block_tokens});
   const std::int32_t pieces = (r.prompt_tokens + r.hash_block_tokens - 1) / r.hash_block_tokens;
   const std::int32_t shared = draw.small(0, pieces);
-  const auto family = static_cast<std::uint64_t>(draw.between(1, 3));
+  // Texts hashed in pieces of different lengths are different.
+  const auto family = static_cast<std::uint64_t>(draw.between(1, 3) * 1000 + r.hash_block_tokens);
   for (std::int32_t p = 0; p < pieces; ++p)
     item.hashes.push_back(p < shared ? mix(family * 1000 + static_cast<std::uint64_t>(p))
                                      : mix(static_cast<std::uint64_t>(draw.between(0, 1 << 30)) + 5000));

@@ -113,6 +113,39 @@ void EventLog::on_step(const StepRecord& record) {
   }
 }
 
+void Both::on_arrival(Handle handle, const Offer& offer, Time t) {
+  first_.on_arrival(handle, offer, t);
+  second_.on_arrival(handle, offer, t);
+}
+void Both::on_reject(const Offer& offer, Refusal why, Time t) {
+  first_.on_reject(offer, why, t);
+  second_.on_reject(offer, why, t);
+}
+void Both::on_admit(const Admission& admission, Time t) {
+  first_.on_admit(admission, t);
+  second_.on_admit(admission, t);
+}
+void Both::on_preempt(const Eviction& eviction, std::int32_t emitted, Time t) {
+  first_.on_preempt(eviction, emitted, t);
+  second_.on_preempt(eviction, emitted, t);
+}
+void Both::on_step(const StepRecord& record) {
+  first_.on_step(record);
+  second_.on_step(record);
+}
+void Both::on_token(Handle handle, std::int32_t emitted, Time t) {
+  first_.on_token(handle, emitted, t);
+  second_.on_token(handle, emitted, t);
+}
+void Both::on_end(Handle handle, Ending how, std::int32_t emitted, Time t) {
+  first_.on_end(handle, how, emitted, t);
+  second_.on_end(handle, how, emitted, t);
+}
+void Both::on_batch_end(Time t) {
+  first_.on_batch_end(t);
+  second_.on_batch_end(t);
+}
+
 std::vector<EventLog::Entry> EventLog::moved(std::int64_t factor, Duration shift) const {
   std::vector<Entry> result = entries_;
   for (Entry& entry : result)

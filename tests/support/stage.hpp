@@ -93,6 +93,24 @@ class EventLog final : public Observer {
   std::vector<Duration> durations_;
 };
 
+/// Tells two observers.
+class Both final : public Observer {
+ public:
+  Both(Observer& first, Observer& second) : first_(first), second_(second) {}
+  void on_arrival(Handle handle, const Offer& offer, Time t) override;
+  void on_reject(const Offer& offer, Refusal why, Time t) override;
+  void on_admit(const Admission& admission, Time t) override;
+  void on_preempt(const Eviction& eviction, std::int32_t emitted, Time t) override;
+  void on_step(const StepRecord& record) override;
+  void on_token(Handle handle, std::int32_t emitted, Time t) override;
+  void on_end(Handle handle, Ending how, std::int32_t emitted, Time t) override;
+  void on_batch_end(Time t) override;
+
+ private:
+  Observer& first_;
+  Observer& second_;
+};
+
 /// Breaks with the first difference of two logs.
 void require_equal(const std::vector<EventLog::Entry>& a, const std::vector<EventLog::Entry>& b,
                    const char* what);

@@ -10,6 +10,16 @@
 namespace foretoken::tidy {
 namespace {
 
+/// Lines that are neither blank nor only a comment.
+std::size_t code_lines(const Source& source) {
+  std::size_t count = 0;
+  for (const std::string& line : source.lines) {
+    const std::size_t begin = line.find_first_not_of(" \t");
+    count += begin != std::string::npos && line.compare(begin, 2, "//") != 0;
+  }
+  return count;
+}
+
 constexpr std::size_t kFunctionLinesMax = 60;
 constexpr std::size_t kFileLinesMax = 400;
 constexpr std::size_t kColumnsMax = 110;
@@ -207,7 +217,8 @@ std::vector<Finding> check_tree(const std::vector<Source>& tree) {
   std::size_t core_lines = 0;
   for (const Source& source : tree) {
     if (!is_code(source)) continue;
-    if (source.path.starts_with("sim/core/")) core_lines += source.lines.size();
+    // Sentences and blank lines are free: what must stay small is what has to be understood.
+    if (source.path.starts_with("sim/core/")) core_lines += code_lines(source);
     for (const std::string& name : included(source)) {
       const bool is_json = name.starts_with("nlohmann/");
       const bool is_command = name.starts_with("CLI/");
@@ -220,7 +231,7 @@ std::vector<Finding> check_tree(const std::vector<Source>& tree) {
   if (json_units > kJsonUnitsMax) findings.push_back({"sim/base/json.cpp", 1, "json.hpp in too many units"});
   if (command_units > 1) findings.push_back({"cli/main.cpp", 1, "CLI11 in more than one unit"});
   if (core_lines > kCoreLinesMax) {
-    findings.push_back({"sim/core", 1, "the core has " + std::to_string(core_lines) + " lines"});
+    findings.push_back({"sim/core", 1, "the core has " + std::to_string(core_lines) + " lines of code"});
   }
   return findings;
 }

@@ -27,30 +27,29 @@ const std::string kLengths = R"("prompt_tokens": 100, "output_tokens": {"kind": 
 
 TEST_CASE("every kind of work reads, and its resolved form reads back as the same", "[property]") {
   const std::string lengths = R"(, )" + kLengths + "}";
-  for (
-      const std::string& text : std::vector<std::string>{
-          R"({"arrivals": {"kind": "poisson", "rate_per_s": 4}, "seed": 9, "requests": 20, "duration": "2m",
+  for (const std::string& text : std::vector<std::string>{
+           R"({"arrivals": {"kind": "poisson", "rate_per_s": 4}, "seed": 9, "requests": 20, "duration": "2m",
                "tokens_max": 900,
                "over_long": "drop", "max_new_tokens": 64, "prediction_sigma": 0.5)" +
-              lengths,
-          R"({"arrivals": {"kind": "gamma", "rate_per_s": 4, "cv": 2.5}, "max_new_tokens": "exact")" +
-              lengths,
-          R"({"arrivals": {"kind": "on_off", "on_rate_per_s": 9, "on": "90 s", "off_ms": 1500})" + lengths,
-          R"({"arrivals": {"kind": "closed_loop", "concurrency": 8, "think_s": 0.1,
+               lengths,
+           R"({"arrivals": {"kind": "gamma", "rate_per_s": 4, "cv": 2.5}, "max_new_tokens": "exact")" +
+               lengths,
+           R"({"arrivals": {"kind": "on_off", "on_rate_per_s": 9, "on": "90 s", "off_ms": 1500})" + lengths,
+           R"({"arrivals": {"kind": "closed_loop", "concurrency": 8, "think_s": 0.1,
                "think_kind": "exponential", "ramp_s": 3})" +
-              lengths,
-          R"({"arrivals": {"kind": "poisson", "rate_per_s": 4}, "classes": [
+               lengths,
+           R"({"arrivals": {"kind": "poisson", "rate_per_s": 4}, "classes": [
                {"name": "a", "weight": 2, "tenant": "t", "source": "s", "priority": -1, "patience_s": 3,
                 "cancel_after": "1m",
                 "prompt_tokens": {"kind": "log_normal", "mean": 100, "p99": 600, "max": 700},
                 "output_tokens": {"kind": "uniform", "min": 1, "max": 9},
                 "prefix": {"share": 0.5, "groups": 2, "tokens": 64, "block_tokens": 32}},
                {"name": "b", "lengths_from": "x.csv"}]})",
-          R"({"trace": {"path": "t.csv", "format": "csv", "columns": {"arrival_s": "when"}, "sort": true,
+           R"({"trace": {"path": "t.csv", "format": "csv", "columns": {"arrival_s": "when"}, "sort": true,
                "spread_ties": "uniform",
                "zero_output": "keep", "from_s": 1, "to_s": 3600.5, "rate_scale": 2, "rate_per_s": 3},
                "classes": [{"name": "a"}]})",
-          R"({"trace": {"path": "t.csv"}})"}) {
+           R"({"trace": {"path": "t.csv"}})"}) {
     INFO(text);
     const Json once = to_json(read(text));
     CHECK(to_json(read(once.dump())) == once);

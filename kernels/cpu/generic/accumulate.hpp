@@ -5,8 +5,8 @@
 #include "kernels/cpu/simd/row_pointers.hpp"
 #include "kernels/element.hpp"
 
-// The generic kernels are written once over an Ops type (vectors of 16 floats) and compiled per ISA, after its target
-// pragma; see simd/.
+// The generic kernels are written once over an Ops type (vectors of 16 floats) and compiled per ISA, after
+// its target pragma; see simd/.
 namespace foretoken::cpu {
 namespace {
 
@@ -19,8 +19,8 @@ inline constexpr std::int64_t kPackedStepBytes = 128;
 /// Bytes of one step of one panel of 16 columns.
 inline constexpr std::int64_t kPanelStepBytes = 64;
 
-/// Steps per round of the inner loop: the fewer instructions lie between two loads of weights, the more of those are
-/// in flight at once, which is what a batch of 8 is short of.
+/// Steps per round of the inner loop: the fewer instructions lie between two loads of weights, the more of
+/// those are in flight at once, which is what a batch of 8 is short of.
 inline constexpr int kUnroll = 4;
 
 /// A stretch of memory to be fetched into the second-level cache alongside, some lines a round.
@@ -30,7 +30,8 @@ struct Ahead {
 };
 
 inline void fetch_round(Ahead& ahead) {
-  for (int line = 0; line < ahead.lines_per_round; ++line, ahead.next += 64) __builtin_prefetch(ahead.next, 0, 2);
+  for (int line = 0; line < ahead.lines_per_round; ++line, ahead.next += 64)
+    __builtin_prefetch(ahead.next, 0, 2);
 }
 
 template <class O, int R, int P>
@@ -41,12 +42,12 @@ inline void clear(typename O::F (&acc)[R][P]) {
     for (int p = 0; p < P; ++p) acc[r][p] = O::zero();
 }
 
-/// acc[r][p] += sum over `steps` of x[r] * w[p], one step after the other into a single sum: the order of additions is
-/// the same for every R and P, which is what makes results independent of the batch.
+/// acc[r][p] += sum over `steps` of x[r] * w[p], one step after the other into a single sum: the order of
+/// additions is the same for every R and P, which is what makes results independent of the batch.
 template <class O, class S, int R, int P>
 inline void accumulate(typename O::F (&acc)[R][P], const typename O::template Activation<S>* x,
-                       std::int64_t x_stride, const std::byte* const (&w)[P], std::int64_t step_bytes, int steps,
-                       Ahead ahead = {}) {
+                       std::int64_t x_stride, const std::byte* const (&w)[P], std::int64_t step_bytes,
+                       int steps, Ahead ahead = {}) {
   RowPointers<typename O::template Activation<S>, R> rows(x, x_stride);
   const std::byte* from[P];
 #pragma GCC unroll 16

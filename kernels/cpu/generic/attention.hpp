@@ -44,7 +44,8 @@ struct AttentionWork {
   alignas(64) S packed[2 * kScoreKeys * kHeadDimMax];
 };
 
-/// Copies one tile out of pages that are not tiled, into the order of tiled ones; slots beyond the context become zero.
+/// Copies one tile out of pages that are not tiled, into the order of tiled ones; slots beyond the context
+/// become zero.
 template <class O, class S>
 inline void pack_tile(AttentionWork<O, S>& work, int tile, int first_key) {
   const KvLayout& layout = work.args->layout;
@@ -61,7 +62,8 @@ inline void pack_tile(AttentionWork<O, S>& work, int tile, int first_key) {
     const std::int32_t block = work.pages[key / layout.block_tokens];
     const std::int64_t at = std::int64_t{key % layout.block_tokens} * dim;
     const S* key_row = pool + page_offset(layout, block, work.args->layer, KvPart::key, work.kv_head) + at;
-    const S* value_row = pool + page_offset(layout, block, work.args->layer, KvPart::value, work.kv_head) + at;
+    const S* value_row =
+        pool + page_offset(layout, block, work.args->layer, KvPart::value, work.kv_head) + at;
     for (int d = 0; d < dim; ++d) {
       keys[kv_offset(tiled, KvPart::key, i, d)] = key_row[d];
       values[kv_offset(tiled, KvPart::value, i, d)] = value_row[d];
@@ -122,7 +124,8 @@ inline void score_rows(AttentionWork<O, S>& work, int row, int tiles) {
   if (tile < tiles) score_tile<O, S, R, 1>(work, row, tile);
 }
 
-/// Turns the scores of one row into weights 2^(score - largest so far), and the factor by which earlier sums shrink.
+/// Turns the scores of one row into weights 2^(score - largest so far), and the factor by which earlier sums
+/// shrink.
 template <class O, class S>
 inline void weigh_row(AttentionWork<O, S>& work, int row, int first_key, int tiles) {
   const float scale = work.args->scale * kLog2E;
@@ -181,7 +184,8 @@ inline void add_values(AttentionWork<O, S>& work, int row, int panel, int keys) 
     }
     accumulate<O, S>(acc, tile_x, kScoreKeys, w, step_bytes, steps);
     if (kStepDepth<S> == 2 && here % 2 != 0) {
-      // The partner of the last key is an unused slot, which may hold anything: a copy with zeros stands in for it.
+      // The partner of the last key is an unused slot, which may hold anything: a copy with zeros stands in
+      // for it.
       alignas(64) std::byte clean[P * kPanelStepBytes];
       const std::byte* clean_w[P];
 #pragma GCC unroll 16
@@ -265,7 +269,8 @@ inline void attend(AttentionWork<O, S>& work, const AttentionItem& item, int row
   work.keys_total = work.first_limit + tokens - 1;
   for (int r = 0; r < work.rows; ++r) {
     const std::int64_t head = std::int64_t{item.kv_head} * work.group + r % work.group;
-    const Activation* q = static_cast<const Activation*>(args.q) + (first_row + r / work.group) * args.q_stride;
+    const Activation* q =
+        static_cast<const Activation*>(args.q) + (first_row + r / work.group) * args.q_stride;
     std::memcpy(static_cast<void*>(work.queries + r * dim), q + head * dim,
                 sizeof(Activation) * static_cast<std::size_t>(dim));
     work.row_largest[r] = -INFINITY;

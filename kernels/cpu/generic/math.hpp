@@ -4,7 +4,8 @@
 namespace foretoken::cpu {
 namespace {
 
-/// 2^x to about one unit in the last place, from the Taylor series of degree 6 on [-1/2, 1/2]; arguments beyond
+/// 2^x to about one unit in the last place, from the Taylor series of degree 6 on [-1/2, 1/2]; arguments
+/// beyond
 /// [-126, 127] give the value at the end of that range.
 template <class O>
 inline typename O::F exp2(typename O::F x) {

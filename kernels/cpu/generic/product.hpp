@@ -100,14 +100,14 @@ using ProductTileFunction = void (*)(const ProductTile&);
 
 template <class O, class S, bool kNarrow, int... R>
 constexpr std::array<ProductTileFunction, sizeof...(R)> tile_functions(std::integer_sequence<int, R...>) {
-  return {product_tile<O, S, R + 1, kNarrow ? 2 : O::panels_for(R + 1)>...};
+  return {product_tile < O, S, R + 1, kNarrow ? 2 : O::panels_for(R + 1) > ...};
 }
 
 /// Rows of x that are kept in the second-level cache while all groups of columns pass over them.
 inline constexpr std::int64_t kRowBlockBytes = 384 << 10;
 
-/// One block of rows against the groups [begin, end). Rows are cut into tiles of equal size, one more or less, so that 8
-/// rows are not 6 and 2.
+/// One block of rows against the groups [begin, end). Rows are cut into tiles of equal size, one more or
+/// less, so that 8 rows are not 6 and 2.
 template <class O, class S>
 inline void product_rows(const ProductArgs& args, Range rows, Range groups, std::int64_t group_bytes) {
   static constexpr auto kNarrow = tile_functions<O, S, true>(std::make_integer_sequence<int, O::kRowsMax>());
@@ -126,8 +126,10 @@ inline void product_rows(const ProductArgs& args, Range rows, Range groups, std:
       const int over = tiles >= 4 ? 4 : 2, slice = tile - (tiles - over);
       if (tiles > 1 && slice >= 0 && next < groups.end)
         ahead = {weights + next * group_bytes + slice * group_bytes / over, 2 * kUnroll / over};
-      const ProductTile work{&args, static_cast<int>(rows.begin + part.begin), static_cast<int>(group), group_bytes, ahead};
-      (is_wide && O::panels_for(static_cast<int>(height)) == 2 * wide_groups ? kWide : kNarrow)[height - 1](work);
+      const ProductTile work{&args, static_cast<int>(rows.begin + part.begin), static_cast<int>(group),
+                             group_bytes, ahead};
+      (is_wide && O::panels_for(static_cast<int>(height)) == 2 * wide_groups ? kWide
+                                                                             : kNarrow)[height - 1](work);
     }
     group = next;
   }

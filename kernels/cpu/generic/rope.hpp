@@ -26,8 +26,8 @@ inline void rotate(const float* x, const float* cosine, const float* sine, int h
 
 /// Puts the keys and values of one token and head into the pages of its block.
 template <class S>
-inline void write_kv(const KvLayout& layout, S* pool, int layer, int head, std::int64_t slot_in_pool, const S* key,
-                     const S* value) {
+inline void write_kv(const KvLayout& layout, S* pool, int layer, int head, std::int64_t slot_in_pool,
+                     const S* key, const S* value) {
   const std::int64_t block = slot_in_pool / layout.block_tokens;
   const int slot = static_cast<int>(slot_in_pool % layout.block_tokens);
   S* keys = pool + page_offset(layout, block, layer, KvPart::key, head);

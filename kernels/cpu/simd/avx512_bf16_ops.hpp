@@ -15,8 +15,8 @@ struct Avx512Bf16Activation<Bf16> {
   using Type = Bf16;
 };
 
-/// AVX-512 with dot products of bf16 pairs: activations are bf16 wherever weights are, and a step of two depths is
-/// one instruction per register.
+/// AVX-512 with dot products of bf16 pairs: activations are bf16 wherever weights are, and a step of two
+/// depths is one instruction per register.
 struct Avx512Bf16Ops : Avx512Ops {
   template <class S>
   using Activation = typename Avx512Bf16Activation<S>::Type;
@@ -36,8 +36,7 @@ struct Avx512Bf16Ops : Avx512Ops {
                    const RowPointers<Bf16, R>& x, int depth, const Bf16*) {
     __m512bh weights[P];
 #pragma GCC unroll 16
-    for (int p = 0; p < P; ++p)
-      weights[p] = reinterpret_cast<__m512bh>(_mm512_loadu_si512(w[p] + offset));
+    for (int p = 0; p < P; ++p) weights[p] = reinterpret_cast<__m512bh>(_mm512_loadu_si512(w[p] + offset));
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       int pair;

@@ -7,8 +7,8 @@
 #include "kernels/cpu/simd/row_pointers.hpp"
 #include "kernels/element.hpp"
 
-// Included after a target pragma by one translation unit per ISA. Everything is in an unnamed namespace, because the
-// same inline function compiled for two instruction sets must never be merged by the linker.
+// Included after a target pragma by one translation unit per ISA. Everything is in an unnamed namespace,
+// because the same inline function compiled for two instruction sets must never be merged by the linker.
 namespace foretoken::cpu {
 namespace {
 

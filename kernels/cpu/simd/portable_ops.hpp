@@ -11,7 +11,8 @@
 namespace foretoken::cpu {
 namespace {
 
-/// Vectors of 16 floats as Eigen arrays, which Eigen maps to whatever the compiler's target has (SSE2, NEON, none).
+/// Vectors of 16 floats as Eigen arrays, which Eigen maps to whatever the compiler's target has (SSE2, NEON,
+/// none).
 struct PortableOps {
   using F = Eigen::Array<float, 16, 1>;
   using Words = Eigen::Array<std::uint32_t, 16, 1>;
