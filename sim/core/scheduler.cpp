@@ -47,6 +47,9 @@ Acceptance Scheduler::submit(const Request& request) {
   if (free_handles_.empty()) {
     free_handles_.push_back(Handle{static_cast<std::uint32_t>(sequences_.size())});
     sequences_.emplace_back();
+    // Plans that are still to be carried out point at the facts, which may just have moved.
+    for (Buffers& b : buffers_)
+      for (Admission& a : b.admissions) a.facts = &sequences_[index(a.request)].facts;
   }
   const Handle handle = free_handles_.back();
   free_handles_.pop_back();
