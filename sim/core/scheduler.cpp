@@ -196,6 +196,7 @@ void Scheduler::evict(Slot slot) {
   } else {
     s.residence = Residence::waiting;
     enqueue(row.request, true);
+    if (waiting_told_) count_left_out(LeftOut::evicted_this_step, 1);
   }
   release_row(slot, swap && capacity_.transfers_overlap, kNoHandle);
 }

@@ -235,6 +235,8 @@ class Scheduler {
   std::int32_t resident_at_start_ = 0;
   Time wake_ = kNever;
   bool join_refused_ = false;
+  bool waiting_told_ = false;  // why they were left out
+  LeftOut left_swapped_{};     // why the swapped were
 };
 
 }  // namespace foretoken

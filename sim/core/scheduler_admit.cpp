@@ -97,10 +97,14 @@ void Scheduler::admit_waiting() {
     const bool just_evicted = s.evicted_in == attempt_;
     if (just_evicted) f = {f.known, f.hit, f.tokens, f.blocks, false, LeftOut::evicted_this_step};
     if (f.fits) {
-      for (const WaitingQueue::Entry& passed : set_aside_) ++sequences_[index(passed.request)].overtaken;
+      bool is_last = false;
+      for (const WaitingQueue::Entry& passed : set_aside_)
+        is_last |= ++sequences_[index(passed.request)].overtaken >= policy_.overtakes_max;
       waiting_.pop();
       admit(entry, f);
-      continue;
+      if (!is_last) continue;
+      count_left_out(LeftOut::head_of_line, waiting());
+      break;
     }
     const bool skippable = policy_.head_of_line == HeadOfLine::bounded_skip &&
                            f.reason != LeftOut::token_budget && s.overtaken < policy_.overtakes_max &&
@@ -114,6 +118,7 @@ void Scheduler::admit_waiting() {
     set_aside_.push_back(entry);
   }
   for (auto passed = set_aside_.rbegin(); passed != set_aside_.rend(); ++passed) waiting_.push(*passed, true);
+  waiting_told_ = true;
 }
 
 Slot Scheduler::open_slot(Handle handle) {
@@ -152,18 +157,20 @@ void Scheduler::admit(const WaitingQueue::Entry& entry, const Fit& f) {
 }
 
 void Scheduler::swap_in() {
-  while (!swapped_.empty() && now_planning_->evictions.empty() && !owes_blocks_ &&
-         resident_ < policy_.sequences_max && budget_ > 0) {
+  while (!swapped_.empty()) {
+    const bool is_frozen = !now_planning_->evictions.empty() || owes_blocks_;
+    left_swapped_ = is_frozen                            ? LeftOut::preemption_freeze
+                    : resident_ >= policy_.sequences_max ? LeftOut::sequence_cap
+                                                         : LeftOut::token_budget;
+    if (is_frozen || resident_ >= policy_.sequences_max || budget_ == 0) return;
     const Handle handle = swapped_.front();
     Sequence& s = sequences_[index(handle)];
     const std::int32_t known = s.facts.prompt_tokens + s.emitted;
     const std::int32_t tokens = capped(known - s.context);
     const std::int64_t blocks =
         std::max<std::int64_t>(s.blocks, blocks_for(s.context + tokens, policy_.block_tokens));
-    if (tokens == 0 || !pool_.fits(blocks, resident_ > 0 ? watermark_blocks_ : 0)) {
-      count_left_out(LeftOut::kv_blocks, 1);
-      break;
-    }
+    left_swapped_ = LeftOut::kv_blocks;
+    if (tokens == 0 || !pool_.fits(blocks, resident_ > 0 ? watermark_blocks_ : 0)) return;
     swapped_.pop_front();
     const Slot slot = open_slot(handle);
     Row& row = rows_[index(slot)];
@@ -178,7 +185,6 @@ void Scheduler::swap_in() {
     if (capacity_.transfers_overlap) {
       row.state = RowState::loading;
       ++loading_;
-      count_left_out(LeftOut::transfer, 1);
       continue;
     }
     pool_.host_give(s.blocks);

@@ -45,6 +45,8 @@ void Scheduler::begin_plan(Time now) {
   resident_at_start_ = resident_;
   wake_ = kNever;
   join_refused_ = false;
+  waiting_told_ = false;
+  left_swapped_ = LeftOut::prefill_exclusive;
   owed_blocks_ = std::exchange(owes_blocks_, false);
   // Entries of rows that have left are skipped; they are swept out before they outnumber the living.
   if (order_.size() > 64 + 2 * static_cast<std::size_t>(resident_))
@@ -230,8 +232,15 @@ void Scheduler::finish_plan() {
     untouched_blocks_ -= lock_step_.growth();
     lock_step_.advance(1);
   } else {
-    count_left_out(LeftOut::prefill_exclusive, lock_step_.count());
+    const auto waits = [&](Slot slot) {
+      const Row& row = rows_[index(slot)];
+      return row.granted_in != p.number && row.known - row.computed == 1;
+    };
+    count_left_out(LeftOut::prefill_exclusive,
+                   lock_step_.count() + std::count_if(catching_up_.begin(), catching_up_.end(), waits));
   }
+  count_left_out(left_swapped_, swapped());
+  count_left_out(LeftOut::transfer, loading_);
   p.tick = lock_step_.tick();
   p.new_tokens = p.decode_count;
   p.sampled_rows = p.decode_count;
