@@ -138,7 +138,7 @@ void Audit::check_queue_order(const Life& admitted) {
     if (l.offer.request.arrival > seen || (!is_exact() && l.evicted_since_launch)) continue;
     LAW(policy_.head_of_line == HeadOfLine::bounded_skip, "overtaken", static_cast<unsigned>(l.id), "by",
         static_cast<unsigned>(admitted.id));
-    LAW(++l.overtaken <= policy_.overtakes_max, l.overtaken);
+    LAW(++l.overtaken <= policy_.overtakes_max, l.overtaken, static_cast<unsigned>(l.id), picoseconds(now_));
     if (is_exact() && policy_.overtake_age_max != kForever)
       LAW(now_ - l.offer.request.arrival < policy_.overtake_age_max, static_cast<unsigned>(l.id));
   }

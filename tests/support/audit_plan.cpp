@@ -288,7 +288,6 @@ void Audit::check_work_conserved(const StepPlan& plan) const {
 }
 
 void Audit::check_reasons(const StepPlan& plan) const {
-  if (policy_.preempt == PreemptMode::swap) return;
   std::int64_t told = 0;
   for (const std::int32_t count : plan.left_out) told += count;
   const std::int64_t granted = static_cast<std::int64_t>(plan.chunks.size()) + plan.decode_count;
