@@ -110,11 +110,15 @@ void Scheduler::leave_lock_step(Slot slot) {
   row.state = RowState::catching_up;
 }
 
-void Scheduler::starve(Slot slot, LeftOut reason) {
-  leave_lock_step(slot);
-  const Row& row = rows_[index(slot)];
-  insert_catching(slot);
-  now_planning_->changes.push_back({slot, row.request, row.computed, false});
+void Scheduler::leave_out(Slot slot, LeftOut reason) {
+  Row& row = rows_[index(slot)];
+  if (row.state == RowState::lock_step) {
+    leave_lock_step(slot);
+    insert_catching(slot);
+    now_planning_->changes.push_back({slot, row.request, row.computed, false});
+  }
+  row.left_out_in = attempt_;
+  row.left_out = reason;
   count_left_out(reason, 1);
 }
 
@@ -175,6 +179,8 @@ void Scheduler::evict(Slot slot) {
   Row& row = rows_[index(slot)];
   Sequence& s = sequences_[index(row.request)];
   refund(slot);
+  // As somebody who waits, it has another reason.
+  if (row.left_out_in == attempt_) count_left_out(row.left_out, -1);
   if (row.state == RowState::lock_step) {
     leave_lock_step(slot);
     now_planning_->changes.push_back({slot, row.request, row.computed, false});
@@ -354,6 +360,7 @@ void Scheduler::transfer_done(const Copy& copy) {
     return;
   }
   pool_.host_give(copy.blocks);
+  loading_blocks_ -= copy.blocks;
   Row& row = rows_[index(copy.slot)];
   if (row.request != copy.request || row.state != RowState::loading) return;
   row.state = RowState::catching_up;

@@ -103,6 +103,8 @@ class Scheduler {
     std::uint64_t granted_in = kNoPlan;
     std::uint64_t entered_in = 0;  // the plan with which it entered lock-step
     std::uint64_t drained_in = kNoPlan;  // the plan that decodes its last token in lock-step
+    std::uint64_t left_out_in = 0;       // the last attempt at a plan that left it out
+    LeftOut left_out{};                  // and why
   };
   struct ListEntry {
     Slot slot{};
@@ -164,7 +166,7 @@ class Scheduler {
   std::int32_t context_of(Slot slot) const;
   void enter_lock_step(Slot slot);
   void leave_lock_step(Slot slot);
-  void starve(Slot slot, LeftOut reason);
+  void leave_out(Slot slot, LeftOut reason);
   void drain(Slot slot);
   Slot choose_victim() const;
   void evict(Slot slot);
@@ -211,6 +213,7 @@ class Scheduler {
   std::int64_t alive_ = 0;
   std::int64_t deferred_blocks_ = 0;
   std::int64_t moving_blocks_ = 0;  // on their way to the host
+  std::int64_t loading_blocks_ = 0;    // of the host, on their way back
   std::int64_t other_context_ = 0;  // tokens of residents outside lock-step
   std::int64_t dead_context_ = 0;
   std::int64_t untouched_blocks_ = 0;  // held, no token yet

@@ -151,7 +151,7 @@ void Scheduler::admit(const WaitingQueue::Entry& entry, const Fit& f) {
   pool_.take(slot, f.blocks);
   untouched_blocks_ += f.blocks;
   row.blocks = hit_blocks + f.blocks;
-  now_planning_->admissions.push_back({slot, entry.request, &s.facts, f.known, f.hit, false});
+  now_planning_->admissions.push_back({slot, entry.request, &s.facts, f.known, f.hit, false, s.facts.id});
   catching_up_.push_back(slot);
   grant(slot, f.tokens);
 }
@@ -180,11 +180,12 @@ void Scheduler::swap_in() {
     other_context_ += s.context;
     pool_.take(slot, blocks);
     untouched_blocks_ += blocks - blocks_for(s.context, policy_.block_tokens);
-    now_planning_->admissions.push_back({slot, handle, &s.facts, known, s.context, true});
+    now_planning_->admissions.push_back({slot, handle, &s.facts, known, s.context, true, s.facts.id});
     now_planning_->copies.push_back({slot, handle, Tier::host, Tier::device, s.blocks});
     if (capacity_.transfers_overlap) {
       row.state = RowState::loading;
       ++loading_;
+      loading_blocks_ += s.blocks;
       continue;
     }
     pool_.host_give(s.blocks);

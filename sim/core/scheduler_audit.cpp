@@ -42,7 +42,7 @@ bool Scheduler::audit() const {
          lock_step == lock_step_.count() && draining == draining_ && loading == loading_ &&
          catching == static_cast<std::int32_t>(catching_up_.size()) && waiting == this->waiting() &&
          swapped == this->swapped() && living == alive_ &&
-         (loading_ > 0 || moving_blocks_ > 0 || use.host_blocks_held == host);
+         use.host_blocks_held == host + loading_blocks_;
 }
 
 }  // namespace foretoken

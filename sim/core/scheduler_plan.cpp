@@ -129,10 +129,7 @@ void Scheduler::walk_residents(Phase phase) {
     if (row.granted_in == now_planning_->plan.number) continue;
     const std::int32_t tokens = capped(debt);
     if (tokens == 0 || (!policy_.chunked && tokens < debt)) {
-      if (decode)
-        starve(slot, LeftOut::token_budget);
-      else
-        count_left_out(LeftOut::token_budget, 1);
+      leave_out(slot, LeftOut::token_budget);
       continue;
     }
     grant_walked(slot, tokens);
@@ -173,10 +170,7 @@ bool Scheduler::make_room(Slot beneficiary, std::int64_t blocks) {
     const bool alone = victim == beneficiary && resident_ == draining_ + loading_ + 1;
     if (victim == kNoSlot || alone) {
       owes_blocks_ = owes_blocks_ || coming;
-      if (rows_[index(beneficiary)].state == RowState::lock_step)
-        starve(beneficiary, LeftOut::kv_blocks);
-      else
-        count_left_out(LeftOut::kv_blocks, 1);
+      leave_out(beneficiary, LeftOut::kv_blocks);
       return false;
     }
     evict(victim);

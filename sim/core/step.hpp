@@ -39,6 +39,8 @@ struct Admission {
   /// Of those, the ones already in the KV cache: a prefix hit, or everything after a swap.
   std::int32_t cached_tokens = 0;
   bool swapped_in = false;
+  /// Who it is for good: handles are reused, and a plan made ahead may outlive what `facts` points to.
+  RequestId id{};
 };
 
 /// A sequence gives up its slot without having ended.
