@@ -124,7 +124,8 @@ class Validator {
  public:
   Validator(const Scenario& scenario, LiveModel& model, const ValidateOptions& options)
       : scenario_(scenario), model_(model), options_(options), priced_(scenario_cost(scenario)) {
-    result_.profile_hash = priced_.cost->hash();
+    const bool measured = scenario.cost.kind == CostKind::profile;
+    result_.profile_hash = measured ? read_profile(scenario.cost.profile).hash : priced_.cost->hash();
   }
 
   Validation run() {

@@ -19,9 +19,10 @@ class Hasher {
   std::uint64_t state_ = 0x666f7265746f6b65u;
 };
 
-void add_sequence(Hasher& hash, Slot slot, Handle request) {
-  hash.add(std::uint64_t{static_cast<std::uint32_t>(slot)} << 32 | static_cast<std::uint32_t>(request));
-}
+/// A resident is known by its slot, and the slot's owner by the admission. Handles stay out: which one a
+/// request gets depends on whether it came before or after another's end within one turn, which no plan can
+/// see.
+void add_slot(Hasher& hash, Slot slot) { hash.add(static_cast<std::uint32_t>(slot)); }
 
 }  // namespace
 
@@ -29,7 +30,7 @@ std::uint64_t plan_hash(const StepPlan& plan) {
   Hasher hash;
   hash.begin(1, plan.chunks.size());
   for (const Chunk& chunk : plan.chunks) {
-    add_sequence(hash, chunk.slot, chunk.request);
+    add_slot(hash, chunk.slot);
     hash.add_signed(chunk.tokens);
     hash.add_signed(std::int64_t{chunk.context} * 2 + (chunk.sampled ? 1 : 0));
   }
@@ -39,26 +40,25 @@ std::uint64_t plan_hash(const StepPlan& plan) {
              static_cast<std::uint32_t>(row.context));
   hash.begin(3, plan.admissions.size());
   for (const Admission& admission : plan.admissions) {
-    // The request behind `facts` may be gone by the time a plan made ahead is hashed; the handle stands for
-    // it.
-    add_sequence(hash, admission.slot, admission.request);
+    add_slot(hash, admission.slot);
+    hash.add(static_cast<std::uint32_t>(admission.id));
     hash.add_signed(admission.known_tokens);
     hash.add_signed(std::int64_t{admission.cached_tokens} * 2 + (admission.swapped_in ? 1 : 0));
   }
   hash.begin(4, plan.evictions.size());
   for (const Eviction& eviction : plan.evictions) {
-    add_sequence(hash, eviction.slot, eviction.request);
+    add_slot(hash, eviction.slot);
     hash.add_signed(std::int64_t{eviction.context_tokens} * 2 + (eviction.swapped ? 1 : 0));
   }
   hash.begin(5, plan.copies.size());
   for (const Copy& copy : plan.copies) {
-    add_sequence(hash, copy.slot, copy.request);
+    add_slot(hash, copy.slot);
     hash.add_signed(std::int64_t{copy.blocks} * 4 + static_cast<int>(copy.from) * 2 +
                     static_cast<int>(copy.to));
   }
   hash.begin(6, plan.lock_step_changes.size());
   for (const LockStepChange& change : plan.lock_step_changes) {
-    add_sequence(hash, change.slot, change.request);
+    add_slot(hash, change.slot);
     hash.add_signed(std::int64_t{change.context} * 2 + (change.entered ? 1 : 0));
   }
   hash.begin(7, plan.left_out.size());

@@ -69,7 +69,8 @@ void EventLog::add(char kind, std::int64_t begin, std::int64_t t,
 
 void EventLog::on_arrival(Handle handle, const Offer& offer, Time) {
   if (index(handle) >= ids_.size()) ids_.resize(index(handle) + 1);
-  ids_[index(handle)] = static_cast<std::int64_t>(offer.request.id);
+  const auto id = static_cast<std::size_t>(offer.request.id);
+  ids_[index(handle)] = names_.empty() ? static_cast<std::int64_t>(id) : names_[id];
 }
 void EventLog::on_admit(const Admission& a, Time t) {
   add('a', picoseconds(t), picoseconds(t), {id(a.request), a.known_tokens, a.cached_tokens, a.swapped_in});
@@ -190,6 +191,19 @@ EventLog log_of(const Setup& setup) {
   EventLog log;
   LAW(stage.run(stage.executor, log).drained);
   return log;
+}
+
+Window ReplayExecutor::launch(const StepPlan&, Time begin) {
+  LAW(next_ < durations_.size(), "more steps than were recorded");
+  Window window;
+  window.begin = begin;
+  window.end_known = !joins_;
+  if (!joins_) window.first = durations_[next_++];
+  return window;
+}
+
+Time ReplayExecutor::complete(const StepPlan&, const Window& window) {
+  return window.begin + durations_[next_++];
 }
 
 }  // namespace foretoken::laws

@@ -70,6 +70,8 @@ class PricedExecutor final : public Executor {
 class EventLog final : public Observer {
  public:
   using Entry = std::array<std::int64_t, 9>;
+  /// `names`: what to call the requests by id; empty: by their ids.
+  explicit EventLog(std::vector<std::int64_t> names = {}) : names_(std::move(names)) {}
   void on_arrival(Handle handle, const Offer& offer, Time t) override;
   void on_reject(const Offer&, Refusal, Time) override {}
   void on_admit(const Admission& admission, Time t) override;
@@ -88,7 +90,8 @@ class EventLog final : public Observer {
  private:
   void add(char kind, std::int64_t begin, std::int64_t t, std::initializer_list<std::int64_t> values);
   std::int64_t id(Handle handle) const { return ids_[index(handle)]; }
-  std::vector<std::int64_t> ids_;  // by handle
+  std::vector<std::int64_t> names_;  // by id
+  std::vector<std::int64_t> ids_;    // by handle
   std::vector<Entry> entries_;
   std::vector<Duration> durations_;
 };
@@ -130,5 +133,24 @@ class Stage {
 
 /// The log of a whole run.
 EventLog log_of(const Setup& setup);
+
+/// Gives the launched steps the durations that another run had, one step at a time.
+class ReplayExecutor final : public Executor {
+ public:
+  /// `joins`: as a device whose steps end when somebody waits for them; otherwise ends are known at once.
+  ReplayExecutor(const Setup& setup, std::vector<Duration> durations, bool joins)
+      : priced_(setup), durations_(std::move(durations)), joins_(joins) {}
+  Window launch(const StepPlan& plan, Time begin) override;
+  Time complete(const StepPlan& plan, const Window& window) override;
+  Time transfer_end(const Copy& copy, Time begin) override { return priced_.transfer_end(copy, begin); }
+  void on_accept(Handle, const Offer&) override {}
+  void on_release(Handle) override {}
+
+ private:
+  PricedExecutor priced_;
+  std::vector<Duration> durations_;
+  std::size_t next_ = 0;
+  bool joins_;
+};
 
 }  // namespace foretoken::laws
