@@ -132,17 +132,15 @@ bool Engine::submit(const Offer& offer, Time t) {
     ends_.grow(truth_.size());
   }
   Truth& truth = truth_[index(handle)];
-  const std::uint32_t life = truth.life + 1;
   truth = Truth{};
   truth.id = request.id;
   truth.output_tokens = std::min(offer.output_tokens, scheduler_.request(handle).max_new_tokens);
   truth.prompt_tokens = request.prompt_tokens;
   truth.alive = true;
-  truth.life = life;
   if (offer.patience != kForever)
-    deadlines_.push({after(request.arrival, offer.patience), handle, life, true});
+    deadlines_.push({after(request.arrival, offer.patience), request.id, handle, true});
   if (offer.cancel_after != kForever)
-    deadlines_.push({after(request.arrival, offer.cancel_after), handle, life, false});
+    deadlines_.push({after(request.arrival, offer.cancel_after), request.id, handle, false});
   executor_.on_accept(handle, offer);
   observer_.on_arrival(handle, offer, t);
   changed_since_plan_ = true;
@@ -232,7 +230,7 @@ void Engine::settle_due(Time t) {
     const Deadline due = deadlines_.top();
     deadlines_.pop();
     const Truth& truth = truth_[index(due.handle)];
-    if (!truth.alive || truth.life != due.life) continue;
+    if (!truth.alive || truth.id != due.id) continue;
     const bool delivered = emitted(truth) > 0 && scheduler_.policy().delivery == Delivery::streamed;
     if (due.only_before_first_token && delivered) continue;
     scheduler_.cancel(due.handle);

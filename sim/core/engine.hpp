@@ -63,7 +63,6 @@ class Engine {
     std::int64_t emitted_base = 0;  // in lock-step: emitted = committed tick + base
     bool in_lock_step = false;
     bool alive = false;
-    std::uint32_t life = 0;
   };
   struct Flight {
     StepPlan* plan = nullptr;
@@ -75,11 +74,11 @@ class Engine {
   };
   struct Deadline {
     Time at{};
+    RequestId id{};
     Handle handle{};
-    std::uint32_t life = 0;
     bool only_before_first_token = false;
     friend bool operator>(const Deadline& a, const Deadline& b) {
-      return a.at != b.at ? a.at > b.at : index(a.handle) > index(b.handle);
+      return a.at != b.at ? a.at > b.at : a.id > b.id;
     }
   };
   struct Transfer {
