@@ -20,6 +20,7 @@ class EventQueue {
     const auto id = static_cast<std::uint32_t>(actors_.size());
     actors_.push_back({kNever, rank, static_cast<std::uint32_t>(heap_.size())});
     heap_.push_back(id);
+    sift(actors_[id].position);
     return id;
   }
   /// The actor's next event is at `time` from now on.
