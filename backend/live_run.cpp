@@ -16,7 +16,8 @@ LiveOptions live_options(const Scenario& scenario, const Scheduler& scheduler, E
   options.kv_type = type;
   options.block_tokens = policy.block_tokens;
   options.kv_blocks = scenario.capacity.kv_blocks;
-  options.host_blocks = scenario.capacity.host_blocks;
+  // Room for swap is touched at once, so it is made only where somebody may swap.
+  options.host_blocks = policy.preempt == PreemptMode::swap ? scenario.capacity.host_blocks : 0;
   options.tokens_max = scheduler.sequence_tokens_max();
   options.rows = policy.batch_tokens_max > 0 ? policy.batch_tokens_max : options.tokens_max;
   options.sequences = policy.sequences_max;

@@ -185,7 +185,7 @@ CommandSpec validate_command() {
 
 CommandSpec demo_command() {
   auto options = std::make_shared<Options>();
-  options->repeats = 1;
+  options->repeats = 5;
   CommandSpec command{"demo",
                       "Calibrate, simulate, run live and validate on this machine, in minutes",
                       {{"foretoken demo", true}, {"foretoken demo --folder /tmp/demo --repeats 2", true}},

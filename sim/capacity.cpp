@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <memory>
+
 #include "sim/base/error.hpp"
 #include "sim/simulation.hpp"
 
@@ -5,6 +8,8 @@ namespace foretoken {
 namespace {
 
 constexpr int kDoublingsMax = 40;
+/// Requests that a run of the search has at least; shorter work is repeated.
+constexpr std::int64_t kRequestsMin = 10'000;
 
 /// A search over rates; remembers what it tried.
 class CapacitySearch {
@@ -15,6 +20,7 @@ class CapacitySearch {
     scenario_.replicates = 1;
     scenario_.slo.clear();
     scenario_.metrics.bootstrap_resamples = 0;
+    lengthen();
   }
 
   /// Whether a rate holds.
@@ -46,6 +52,25 @@ class CapacitySearch {
   }
 
  private:
+  /// A hundred requests more or less in flight at the borders of the window must not decide whether 1 % is missing.
+  void lengthen() {
+    WorkloadSpec& workload = scenario_.workload;
+    if (workload.arrivals.kind != ArrivalKind::trace) {
+      if (workload.requests > 0) workload.requests = std::max(workload.requests, kRequestsMin);
+      return;
+    }
+    if (workload.trace.path == "-" || scenario_.policy().prefix_cache) return;
+    const std::unique_ptr<WorkloadSource> source = make_source(workload);
+    std::int64_t count = 0;
+    for (; count < kRequestsMin && source->next_time() != kNever; ++count) {
+      const Offer offer = source->pop();
+      source->on_end(offer.request.id, offer.request.arrival, Ending::finished);
+    }
+    if (count == 0 || count >= kRequestsMin) return;
+    workload.trace.passes = static_cast<std::int32_t>((kRequestsMin + count - 1) / count);
+    if (workload.requests > 0) workload.requests = 0;
+  }
+
   bool has_bracket() const { return result_.rate_per_s > 0 && result_.rate_failed_per_s > 0; }
 
   void bracket(double rate_per_s) {

@@ -84,7 +84,7 @@ void TraceSource::read_followers() {
 }
 
 std::optional<Time> TraceSource::arrival_of(const TraceRecord& record) const {
-  const std::int64_t since_ns = record.arrival_ns - spec_.trace.from.count() / 1000;
+  const std::int64_t since_ns = pass_begin_ns_ + record.arrival_ns - spec_.trace.from.count() / 1000;
   const double scaled_ps = static_cast<double>(since_ns) * 1000.0 / time_scale_;
   if (scaled_ps > kPicosecondsMax) return std::nullopt;
   // Unscaled times stay exact; scaled ones are rounded to whole nanoseconds, as traces have them.
@@ -95,6 +95,7 @@ std::optional<Time> TraceSource::arrival_of(const TraceRecord& record) const {
 void TraceSource::fill_ahead() {
   while (!ahead_ && !at_end_) {
     if (!reader_.next(record_)) {
+      if (begin_next_pass()) continue;
       at_end_ = true;
       return;
     }
@@ -110,6 +111,8 @@ void TraceSource::fill_ahead() {
       counts_.outside_window += 1 + followers_in_all(record_.id);
       continue;
     }
+    if (pass_count_++ == 0) pass_first_ns_ = record_.arrival_ns;
+    pass_last_ns_ = record_.arrival_ns;
     const auto arrival = arrival_of(record_);
     if (!arrival) {
       throw input_error(place(reader_.info(), record_), "arrivals within 104 days of the window's begin",
@@ -124,6 +127,17 @@ void TraceSource::fill_ahead() {
     offer.request.arrival = *arrival;
     if (rules_.finish(offer, draws_++, counts_)) ahead_ = offer;
   }
+}
+
+bool TraceSource::begin_next_pass() {
+  if (passes_done_ + 1 >= spec_.trace.passes || !followers_.empty() || pass_count_ < 2) return false;
+  ++passes_done_;
+  // The next pass begins one mean gap after the end of this one.
+  const std::int64_t span_ns = pass_last_ns_ - pass_first_ns_;
+  pass_begin_ns_ += span_ns + span_ns / (pass_count_ - 1);
+  pass_count_ = 0;
+  reader_ = TraceReader(spec_.trace.path, spec_.trace.read);
+  return true;
 }
 
 Offer TraceSource::make_offer(const TraceRecord& record, std::uint64_t i) {

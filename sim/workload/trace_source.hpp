@@ -41,6 +41,7 @@ class TraceSource final : public WorkloadSource {
 
   void read_followers();
   void fill_ahead();
+  bool begin_next_pass();
   std::optional<Time> arrival_of(const TraceRecord& record) const;
   Offer make_offer(const TraceRecord& record, std::uint64_t i);
   std::int64_t followers_in_all(const std::string& id) const;
@@ -55,6 +56,12 @@ class TraceSource final : public WorkloadSource {
   TraceRecord popped_;
   std::optional<Offer> ahead_;
   bool at_end_ = false;
+  /// Passes begun before this one, when this one began, and the arrivals of the present one.
+  std::int32_t passes_done_ = 0;
+  std::int64_t pass_begin_ns_ = 0;
+  std::int64_t pass_first_ns_ = 0;
+  std::int64_t pass_last_ns_ = 0;
+  std::int64_t pass_count_ = 0;
   std::uint64_t draws_ = 0;
   std::vector<TraceRecord> followers_;
   std::unordered_map<std::string, std::vector<std::uint32_t>> followers_of_;

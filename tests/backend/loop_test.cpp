@@ -16,7 +16,10 @@ namespace {
 Scenario busy_scenario(const std::string& preset, int depth, std::uint64_t seed, bool cache, bool swap) {
   Json engine = Json::object({{"preset", preset}, {"max_model_len", 256}, {"num_gpu_blocks_override", 60}});
   Json sched = Json::object({{"sequences_max", 16}, {"depth", depth}, {"prefix_cache", cache}});
-  if (swap) sched.set("preempt", "swap");
+  if (swap) {
+    sched.set("preempt", "swap");
+    engine.set("swap_space", 0.001);
+  }
   if (preset == "static") engine.set("batch_size", 8);
   engine.set("sched", sched);
   const Json lengths = Json::object({{"kind", "uniform"}, {"min", 4}, {"max", 90}});
