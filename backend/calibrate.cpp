@@ -61,10 +61,12 @@ void add_prompts(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
 void add_drawn(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
   const RandomStream draw(o.seed, 77);
   std::uint64_t n = 0;
-  const std::int32_t context_max = std::min(o.tokens_max - 8, 400);
-  for (int i = 0; i < 48; ++i) {
+  const std::int32_t context_max = std::min(o.tokens_max - 8, 700);
+  for (int i = 0; i < 72; ++i) {
     SweepShape shape;
-    const auto batch = static_cast<std::int32_t>(draw.integer(n++, 1, o.sequences_max));
+    // Every other one is small: light loads live there.
+    const std::int32_t most = i % 2 == 0 ? o.sequences_max : std::min(o.sequences_max, 6);
+    const auto batch = static_cast<std::int32_t>(draw.integer(n++, std::min(2, most), most));
     for (std::int32_t row = 0; row < batch; ++row)
       shape.decodes.push_back({1, static_cast<std::int32_t>(draw.integer(n++, 8, context_max))});
     shape.repeats = 3;

@@ -67,7 +67,9 @@ FitBasis::FitBasis(const std::vector<FitPoint>& points) {
   decode_ = head_ + sampled_knots_.size() - 1;
   slope_ = decode_ + decode_knots_.size();
   ragged_ = slope_ + decode_knots_.size() * context_knots_.size();
-  pair_ = ragged_ + decode_knots_.size();
+  // One coefficient for all batches: small ones are drawn too rarely to have one of their own, and a spurious
+  // one is multiplied by hundreds of tokens.
+  pair_ = ragged_ + 1;
   chunk_ = pair_ + context_knots_.size();
   padding_ = chunk_ + 2;
   mixed_ = padding_ + 2;
@@ -83,7 +85,7 @@ void FitBasis::add_decodes(std::vector<double>& row, const StepFeatures& feature
   const std::size_t segments = context_knots_.size();
   add_hat(row, decode_, decode_knots_, static_cast<double>(decodes), 1.0);
   const std::int64_t spread = decodes * features.decode_context_max - features.decode_context_sum;
-  add_hat(row, ragged_, decode_knots_, static_cast<double>(decodes), static_cast<double>(spread));
+  row[ragged_] += static_cast<double>(spread);
   const KnotPlace place = place_among(decode_knots_, static_cast<double>(decodes));
   for (std::size_t k = 0; k < segments; ++k) {
     const std::int64_t inside = features.decode_context_sum - decodes * segments_[k];
@@ -142,7 +144,7 @@ FittedCost FitBasis::unpack(const std::vector<double>& x) const {
   fit.decode_ps = slice(decode_, slope_);
   fit.context_knots = context_knots_;
   fit.decode_slope_ps = slice(slope_, ragged_);
-  fit.ragged_ps = slice(ragged_, pair_);
+  fit.ragged_ps.assign(decode_knots_.size(), x[ragged_]);
   fit.pair_ps = slice(pair_, chunk_);
   fit.chunk_ps = x[chunk_];
   fit.chunk_context_ps = x[chunk_ + 1];
@@ -162,7 +164,6 @@ std::vector<std::pair<std::size_t, std::size_t>> FitBasis::neighbours() const {
       if (i + 1 < decode_knots_.size()) pairs.emplace_back(here, here + segments);
       if (k + 1 < segments) pairs.emplace_back(here, here + 1);
     }
-    if (i + 1 < decode_knots_.size()) pairs.emplace_back(ragged_ + i, ragged_ + i + 1);
   }
   for (std::size_t k = 0; k + 1 < segments; ++k) pairs.emplace_back(pair_ + k, pair_ + k + 1);
   return pairs;
