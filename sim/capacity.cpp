@@ -52,7 +52,8 @@ class CapacitySearch {
   }
 
  private:
-  /// A hundred requests more or less in flight at the borders of the window must not decide whether 1 % is missing.
+  /// A few requests more or less in flight at the borders of the window must not decide whether 1 % is
+  /// missing.
   void lengthen() {
     WorkloadSpec& workload = scenario_.workload;
     if (workload.arrivals.kind != ArrivalKind::trace) {

@@ -77,8 +77,8 @@ struct TraceSpec {
   double rate_scale = 1.0;
   /// When positive, `rate_scale` is chosen to reach this mean rate, which takes one more pass over the file.
   double rate_per_s = 0.0;
-  /// How many times the rows arrive, one pass after the other: capacity searches need longer runs than most traces are.
-  /// Traces whose rows wait for each other are not repeated.
+  /// How many times the rows arrive, one pass after the other: capacity searches need longer runs than most
+  /// traces are. Traces whose rows wait for each other are not repeated.
   std::int32_t passes = 1;
 };
 

@@ -50,8 +50,9 @@ void check_replays(const Scenario& scenario, LiveModel& model) {
 }  // namespace
 
 TEST_CASE("a live run fed back makes the same plans, by both tests", "[property][live]") {
-  LiveModel model(shape_from_hf(Json::parse(*resource("models/data/tiny.json"), "tiny", true), "tiny", "tiny"),
-                  ElementType::f32, 2, 1);
+  LiveModel model(
+      shape_from_hf(Json::parse(*resource("models/data/tiny.json"), "tiny", true), "tiny", "tiny"),
+      ElementType::f32, 2, 1);
   for (const std::string preset : {"vllm-v1", "sarathi", "vllm-v0", "orca", "static"})
     for (const int depth : {0, 1})
       for (std::uint64_t seed = 1; seed <= 2; ++seed) {

@@ -69,25 +69,15 @@ struct Pair {
   PlainConfig plain;
 };
 
-Pair draw_pair(Draw& draw, PlainEngine engine, int depth) {
-  PlainConfig c;
-  c.engine = engine;
-  c.depth = depth;
-  c.sequences_max = draw.small(1, 8);
-  c.block_tokens = draw.pick({1, 2, 4, 16});
-  c.context_max = draw.small(8, 100);
-  const std::int64_t all = 3 + draw.between(20, 300) / c.block_tokens;
-  c.blocks = all;
-  std::ostringstream json;
-  json << "{\"block_size\": " << c.block_tokens << ", \"max_model_len\": " << c.context_max
-       << ", \"num_gpu_blocks_override\": " << all;
+/// The engine's own parameters, written and kept.
+void draw_engine(Draw& draw, PlainConfig& c, std::ostringstream& json) {
   const auto field = [&](const char* name, auto value) { json << ", \"" << name << "\": " << value; };
   const double share = draw.pick({0.0, 0.01, 0.1, 0.25});
   const auto watermark = [&] {
     field("watermark", share);
     c.watermark = static_cast<std::int64_t>(std::ceil(share * static_cast<double>(c.blocks)));
   };
-  switch (engine) {
+  switch (c.engine) {
     case PlainEngine::fixed_batch:
       c.chunked = false;
       c.join_count = draw.small(1, c.sequences_max);
@@ -108,7 +98,7 @@ Pair draw_pair(Draw& draw, PlainEngine engine, int depth) {
       watermark();
       break;
     case PlainEngine::vllm_v1:
-      c.blocks = all - 1;  // one block holds nobody
+      --c.blocks;  // one block holds nobody
       c.chunked = draw.chance(0.8);
       c.budget = c.sequences_max + draw.small(0, 60);
       if (c.chunked && draw.chance(0.3)) c.chunk_cap = draw.small(1, 20);
@@ -119,7 +109,7 @@ Pair draw_pair(Draw& draw, PlainEngine engine, int depth) {
       field("long_prefill_token_threshold", c.chunk_cap);
       field("enable_chunked_prefill", c.chunked ? "true" : "false");
       field("scheduler_reserve_full_isl", c.reserve_full ? "true" : "false");
-      field("async_scheduling", depth == 1 ? "true" : "false");
+      field("async_scheduling", c.depth == 1 ? "true" : "false");
       watermark();
       break;
     case PlainEngine::sarathi:
@@ -129,6 +119,20 @@ Pair draw_pair(Draw& draw, PlainEngine engine, int depth) {
       watermark();
       break;
   }
+}
+
+Pair draw_pair(Draw& draw, PlainEngine engine, int depth) {
+  PlainConfig c;
+  c.engine = engine;
+  c.depth = depth;
+  c.sequences_max = draw.small(1, 8);
+  c.block_tokens = draw.pick({1, 2, 4, 16});
+  c.context_max = draw.small(8, 100);
+  c.blocks = 3 + draw.between(20, 300) / c.block_tokens;
+  std::ostringstream json;
+  json << "{\"block_size\": " << c.block_tokens << ", \"max_model_len\": " << c.context_max
+       << ", \"num_gpu_blocks_override\": " << c.blocks;
+  draw_engine(draw, c, json);
   json << "}";
   return {json.str(), c};
 }

@@ -19,7 +19,8 @@ PlainScheduler::PlainScheduler(const PlainConfig& config, std::vector<Offer> off
     s.limit = r.max_new_tokens < 0 ? longest() - r.prompt_tokens : r.max_new_tokens;
     if (offer.output_tokens == 0) s.limit = 0;
     s.output = std::min(s.limit, offer.output_tokens);
-    const int least = r.max_new_tokens < 0 && offer.output_tokens != 0 ? r.prompt_tokens + 1 : r.prompt_tokens + s.limit;
+    const bool is_open = r.max_new_tokens < 0 && offer.output_tokens != 0;
+    const int least = r.prompt_tokens + (is_open ? 1 : s.limit);
     s.done = least > longest();  // refused at the door
     seqs_.push_back(s);
   }
@@ -100,12 +101,15 @@ bool PlainScheduler::grow(Plan& plan, int id, int tokens) {
       return false;
     }
     int victim = -1, others = 0;
-    for (const int r : running_)
-      if (!is_ending(seqs_[static_cast<std::size_t>(r)])) {
-        victim = r;
-        others += r != id;
-      }
-    if (victim == id && others == 0 && running_.size() == 1) return false;
+    for (const int r : running_) {
+      // Whoever got its last token in this very plan does not end before the next one.
+      if (is_ending(seqs_[static_cast<std::size_t>(r)]) && !plan.tokens.contains(r)) continue;
+      victim = r;
+      others += r != id;
+    }
+    // A guard of ours: alone among those that could yield, it waits with what it has for those that are about
+    // to end.
+    if (victim == id && others == 0) return false;
     preempt(plan, victim);
     if (victim == id) return false;
   }
