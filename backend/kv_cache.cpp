@@ -28,6 +28,7 @@ KvCache::KvCache(Runtime<Cpu>& runtime, const cpu::KvLayout& layout, std::int64_
       host_free_(descending(host_blocks)) {
   const auto touch = [this](const cpu::Team& team) {
     for (const cpu::Buffer* pool : {&pool_, &host_pool_}) {
+      if (pool->size() == 0) continue;  // an empty pool has no address
       const cpu::Range part = cpu::split(static_cast<std::int64_t>(pool->size()), team.share);
       std::memset(pool->data() + part.begin, 0, static_cast<std::size_t>(part.end - part.begin));
     }

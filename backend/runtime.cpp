@@ -51,7 +51,7 @@ cpu::Buffer Runtime<Cpu>::allocate(std::size_t bytes, const std::string& purpose
 }
 
 void Runtime<Cpu>::copy(void* target, const void* source, std::size_t bytes) const {
-  std::memcpy(target, source, bytes);
+  if (bytes > 0) std::memcpy(target, source, bytes);
 }
 
 int usable_processors() {

@@ -1,11 +1,11 @@
 #include "sim/presets.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "sim/base/error.hpp"
 #include "sim/scenario_policy.hpp"
+#include "sim/units.hpp"
 
 // The rows follow the published schedulers; names and defaults are those of the original engines.
 
@@ -16,8 +16,6 @@ using Settings = EngineSettings;
 using Context = EngineContext;
 using Parameter = EngineParameter;
 
-constexpr double kInt32Max = std::numeric_limits<std::int32_t>::max();
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
 /// The default of a whole number, unless a value is given.
 std::int64_t or_else(const Json& value, std::int64_t derived) {

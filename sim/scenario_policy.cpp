@@ -1,16 +1,15 @@
 #include "sim/scenario_policy.hpp"
 
 #include <cmath>
-#include <limits>
 #include <string_view>
 
 #include "sim/base/check.hpp"
 #include "sim/base/error.hpp"
+#include "sim/units.hpp"
 
 namespace foretoken {
 namespace {
 
-constexpr double kInt32Max = std::numeric_limits<std::int32_t>::max();
 
 constexpr std::string_view kOrders = "fcfs|priority|shortest_prompt|shortest_predicted";
 constexpr std::string_view kReserves = "chunk|known|prompt_and_max|max_len";

@@ -8,12 +8,12 @@
 #include "sim/base/text.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_policy.hpp"
+#include "sim/units.hpp"
 #include "sim/workload/workload_json.hpp"
 
 namespace foretoken {
 namespace {
 
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
 /// A section's rows as an object with every key.
 Json read_rows(JsonReader& reader, std::string_view section) {

@@ -1,12 +1,12 @@
 #include "models/profile.hpp"
 #include "sim/base/error.hpp"
 #include "sim/scenario.hpp"
+#include "sim/units.hpp"
 #include "sim/workload/workload_json.hpp"
 
 namespace foretoken {
 namespace {
 
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 

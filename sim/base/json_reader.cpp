@@ -42,7 +42,7 @@ std::string escaped(std::string_view key) {
   return text;
 }
 
-std::string quoted(std::string_view text) { return Json(text).dump(); }
+std::string in_quotes(std::string_view text) { return Json(text).dump(); }
 
 std::string number_range(std::string_view kind, const std::string& low, const std::string& high) {
   return std::string(kind) + " in [" + low + ", " + high + "]";
@@ -78,7 +78,7 @@ const Json* JsonReader::get(std::string_view key) {
 
 const Json& JsonReader::require(std::string_view key) {
   const Json* value = get(key);
-  if (value == nullptr) fail("", "a member " + quoted(key), "none");
+  if (value == nullptr) fail("", "a member " + in_quotes(key), "none");
   return *value;
 }
 
@@ -151,12 +151,12 @@ int JsonReader::choice(std::string_view key, std::initializer_list<std::string_v
   for (const std::string_view name : names) {
     if (value->is_string() && text == name) return index;
     if (index++ > 0) expected += ", ";
-    expected += quoted(name);
+    expected += in_quotes(name);
     candidates.emplace_back(name);
   }
   std::string found = value->describe();
   if (const std::string near = nearest(text, candidates); !near.empty()) {
-    found += " (did you mean " + quoted(near) + "?)";
+    found += " (did you mean " + in_quotes(near) + "?)";
   }
   fail(key, expected, found);
 }
@@ -178,14 +178,14 @@ void JsonReader::finish() const {
   if (!value_->is_object()) return;
   for (const auto& [key, value] : value_->as_object()) {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-    std::string found = "the unknown key " + quoted(key);
+    std::string found = "the unknown key " + in_quotes(key);
     const std::string near = nearest(key, known_);
-    if (!near.empty()) found += " (did you mean " + quoted(near) + "?)";
+    if (!near.empty()) found += " (did you mean " + in_quotes(near) + "?)";
     std::string expected = "a known key";
     if (near.empty() && !known_.empty()) {
       expected = "one of";
       for (const std::string& known : known_)
-        expected += (&known == &known_.front() ? " " : ", ") + quoted(known);
+        expected += (&known == &known_.front() ? " " : ", ") + in_quotes(known);
     }
     fail(key, expected, found);
   }

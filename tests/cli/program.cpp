@@ -5,20 +5,33 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <system_error>
 
 #include "sim/base/files.hpp"
 
 namespace foretoken {
 
-const std::string& scratch_folder() {
-  static const std::string folder = [] {
-    const std::string path = std::string(FORETOKEN_BUILD_DIR) + "/cli-scratch-" + std::to_string(::getpid());
+namespace {
+
+/// A folder for as long as the test process lives.
+struct ScratchFolder {
+  std::string path = std::string(FORETOKEN_BUILD_DIR) + "/cli-scratch-" + std::to_string(::getpid());
+
+  ScratchFolder() {
     std::filesystem::remove_all(path);
     std::filesystem::create_directories(path);
-    std::atexit([] { std::filesystem::remove_all(scratch_folder()); });
-    return path;
-  }();
-  return folder;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+};
+
+}  // namespace
+
+const std::string& scratch_folder() {
+  static const ScratchFolder folder;
+  return folder.path;
 }
 
 ProgramResult run_program(const std::string& arguments, const std::string& before, const std::string& tail) {

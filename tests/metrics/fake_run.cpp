@@ -51,7 +51,8 @@ void FakeRun::preempt(Observer& observer, Handle handle, std::int32_t emitted, b
   Sequence& sequence = alive_[handle];
   sequence.swapped = draw_.chance(0.3);
   const Eviction eviction{sequence.slot, handle, sequence.computed, sequence.swapped};
-  evictions_.push_back(eviction);
+  // While a step is in flight its plan is already made: the eviction belongs to none here.
+  if (!keep_slot) evictions_.push_back(eviction);
   if (!sequence.swapped) sequence.computed = 0;
   if (!keep_slot) sequence.state = State::waiting;
   sequence.evicted_now = true;

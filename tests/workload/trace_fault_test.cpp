@@ -23,22 +23,22 @@ void check_all(const std::vector<Fault>& faults, const TraceReadOptions& options
   }
 }
 
-const std::string kAzure = "TIMESTAMP,ContextTokens,GeneratedTokens\n";
+const std::string kAzureHeader = "TIMESTAMP,ContextTokens,GeneratedTokens\n";
 const std::string kPlain = "arrival_s,input_tokens,output_tokens\n";
 
 }  // namespace
 
 TEST_CASE("faults in CSV rows name file and line, what was expected and what was found", "[unit]") {
   check_all({
-      {kAzure + "2023-11-16 18:17:03,4808\n", "t:2: expected 3 columns as in the header, found 2"},
-      {kAzure + "2023-11-16 18:17:03,4808,1\n17:03,1,1\n", "t:3: expected a time YYYY-MM-DD HH:MM:SS"},
-      {kAzure + "2023-11-16 18:17:03,0,1\n", "t:2: expected at least one input token, found 0"},
-      {kAzure + "2023-11-16 18:17:03,-4,1\n",
+      {kAzureHeader + "2023-11-16 18:17:03,4808\n", "t:2: expected 3 columns as in the header, found 2"},
+      {kAzureHeader + "2023-11-16 18:17:03,4808,1\n17:03,1,1\n", "t:3: expected a time YYYY-MM-DD HH:MM:SS"},
+      {kAzureHeader + "2023-11-16 18:17:03,0,1\n", "t:2: expected at least one input token, found 0"},
+      {kAzureHeader + "2023-11-16 18:17:03,-4,1\n",
        "t:2: expected input tokens as a whole number in [0, 100000000], found \"-4\""},
-      {kAzure + "2023-11-16 18:17:03,4.5,1\n", "t:2: expected input tokens as a whole number"},
-      {kAzure + "2023-11-16 18:17:03,99999999999999999999,1\n",
+      {kAzureHeader + "2023-11-16 18:17:03,4.5,1\n", "t:2: expected input tokens as a whole number"},
+      {kAzureHeader + "2023-11-16 18:17:03,99999999999999999999,1\n",
        "t:2: expected input tokens as a whole number"},
-      {kAzure + "2023-11-16 18:17:03,5,nan\n", "t:2: expected output tokens as a whole number"},
+      {kAzureHeader + "2023-11-16 18:17:03,5,nan\n", "t:2: expected output tokens as a whole number"},
       {kPlain + "-1,5,5\n",
        "t:2: expected a number that is not negative, in the unit of the column, found \"-1\""},
       {kPlain + "nan,5,5\n", "t:2: expected a number that is not negative"},
