@@ -1,5 +1,6 @@
 # One libFuzzer target per file tests/fuzz/NAME_fuzz.cpp; inputs to start from lie in tests/fuzz/corpus/NAME.
 
+add_custom_target(fuzzers)
 file(GLOB fuzzers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/*_fuzz.cpp)
 foreach(source IN LISTS fuzzers)
   get_filename_component(name ${source} NAME_WE)
@@ -7,6 +8,7 @@ foreach(source IN LISTS fuzzers)
   add_executable(${name} ${source})
   target_link_libraries(${name} PRIVATE foretoken_sim foretoken_models foretoken_base)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzzers ${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
   set(found ${PROJECT_BINARY_DIR}/fuzz/corpus/${subject})
   file(MAKE_DIRECTORY ${found})

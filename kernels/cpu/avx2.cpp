@@ -17,7 +17,11 @@
 
 // Standard headers stand before the pragma, so that none of their inline functions is compiled for this ISA
 // and merged by the linker into code that runs everywhere.
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
 #pragma GCC target("avx2,fma")
+#endif
 
 #include "kernels/cpu/simd/avx2_ops.hpp"
 // The vectors come before the kernels that are written over them.
@@ -31,5 +35,9 @@ const Kernels& avx2_kernels() {
 }
 
 }  // namespace foretoken::cpu
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
 
 #endif
