@@ -18,11 +18,15 @@ struct SweepRow {
   std::int32_t tokens = 1;
   std::int32_t context = 0;
 };
-/// A step to be timed: sequences, and how many times in a row (decodes only, contexts grow).
+/// A step to be timed: sequences, and how many times in a row (decodes only, contexts grow). Of several in a
+/// row the first is not counted: it follows another kind of step, which decodes of a run seldom do.
 struct SweepShape {
   std::vector<SweepRow> chunks;
   std::vector<SweepRow> decodes;
   std::int32_t repeats = 1;
+  /// Ended sequences that decode along, each on this context.
+  std::int32_t dead_rows = 0;
+  std::int32_t dead_context = 0;
 };
 
 std::vector<std::int32_t> kept(std::vector<std::int32_t> values, std::int32_t most) {
@@ -39,7 +43,7 @@ void add_decodes(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
        kept({1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 21, 24, 27, 32, 48, 64}, o.sequences_max)) {
     for (const std::int32_t context : kept({8, 64, 160, 320, 600}, room)) {
       SweepShape shape;
-      shape.repeats = 4;
+      shape.repeats = 6;
       shape.decodes.assign(static_cast<std::size_t>(batch), {1, context});
       shapes.push_back(shape);
     }
@@ -57,6 +61,27 @@ void add_prompts(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
         shapes.push_back({std::vector<SweepRow>(static_cast<std::size_t>(count), {tokens, 0}), {}, 1});
 }
 
+/// Batches as static batching runs them: prompts padded to the longest, dead rows among the decodes.
+void add_padded(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
+  for (const std::int32_t batch : kept({2, 4, 8, 16}, o.sequences_max)) {
+    for (const std::int32_t longest : {16, 64, 128}) {
+      if (batch * longest > o.batch_tokens_max) continue;
+      SweepShape shape;
+      for (std::int32_t row = 0; row < batch; ++row)
+        shape.chunks.push_back({std::max(1, longest * (row + 1) / batch), 0});
+      shapes.push_back(shape);
+    }
+    for (const std::int32_t context : kept({16, 160, 400}, o.tokens_max - 8)) {
+      SweepShape shape;
+      shape.repeats = 3;
+      shape.dead_rows = batch / 2;
+      shape.dead_context = context;
+      shape.decodes.assign(static_cast<std::size_t>(batch - shape.dead_rows), {1, context});
+      shapes.push_back(shape);
+    }
+  }
+}
+
 /// Prompts beside decodes, and decodes of unlike contexts, drawn.
 void add_drawn(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
   const RandomStream draw(o.seed, 77);
@@ -69,7 +94,7 @@ void add_drawn(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
     const auto batch = static_cast<std::int32_t>(draw.integer(n++, std::min(2, most), most));
     for (std::int32_t row = 0; row < batch; ++row)
       shape.decodes.push_back({1, static_cast<std::int32_t>(draw.integer(n++, 8, context_max))});
-    shape.repeats = 3;
+    shape.repeats = 5;
     if (i % 3 != 0) {
       shape.repeats = 1;
       if (shape.decodes.size() > 1) shape.decodes.pop_back();
@@ -105,7 +130,7 @@ class Sweep {
     warm(shape);
     for (std::int32_t repeat = 0; repeat < shape.repeats; ++repeat) {
       timed(shape, repeat);
-      if (samples == nullptr) continue;
+      if (samples == nullptr || (shape.repeats > 1 && repeat == 0)) continue;
       Sample sample;
       sample.shape = to_shape(features_of(plan_, chunk_features_));
       sample.regime = regime_of(sample.shape.features());
@@ -158,11 +183,16 @@ class Sweep {
   void timed(const SweepShape& shape, std::int32_t repeat) {
     clear();
     std::uint32_t i = 0;
+    std::int32_t longest = 0;
     for (const SweepRow& row : shape.chunks) {
       if (row.context == 0) admit(i, 0);
       chunks_.push_back({Slot{i}, Handle{i}, row.tokens, row.context, true});
       ++i;
+      if (options_.padded) longest = std::max(longest, row.tokens);
     }
+    for (const SweepRow& row : shape.chunks) plan_.padding_tokens += std::max(0, longest - row.tokens);
+    plan_.dead_rows = shape.dead_rows;
+    plan_.dead_context_sum = std::int64_t{shape.dead_rows} * shape.dead_context;
     plan_.decode_context_min = shape.decodes.empty() ? 0 : INT32_MAX;
     for (const SweepRow& row : shape.decodes) {
       const std::int32_t context = row.context + repeat;
@@ -205,13 +235,86 @@ class Sweep {
   Duration duration_{};
 };
 
-}  // namespace
-
-Calibration calibrate(LiveModel& model, const CalibrationOptions& options) {
+std::vector<SweepShape> all_shapes(const CalibrationOptions& options) {
   std::vector<SweepShape> shapes;
   add_decodes(options, shapes);
   add_prompts(options, shapes);
-  add_drawn(options, shapes);
+  if (options.padded)
+    add_padded(options, shapes);
+  else
+    add_drawn(options, shapes);
+  return shapes;
+}
+
+/// Copies between the two pools, of blocks that lie apart, as the steps of a live run make them.
+std::vector<TransferSample> time_transfers(LiveModel& model, const CalibrationOptions& options) {
+  constexpr std::int32_t kBlocks = 256;
+  LiveOptions live;
+  live.kv_type = model.weights.type;
+  live.block_tokens = options.block_tokens;
+  const KvCache cache(*model.runtime, kv_layout(model.weights.shape, live), kBlocks, kBlocks);
+  const std::size_t bytes = cache.layout().block_bytes();
+  const RandomStream draw(options.seed, 78);
+  std::vector<TransferSample> samples;
+  std::uint64_t n = 0;
+  for (std::int32_t repeat = 0; repeat < 24; ++repeat)
+    for (std::int32_t count = 1; count <= 64; count *= 2) {
+      BlockCopies copies;
+      for (std::int32_t i = 0; i < count; ++i) {
+        copies.from.push_back(static_cast<std::int32_t>(draw.integer(n++, 0, kBlocks - 1)));
+        copies.to.push_back((copies.from.front() + 4 * i) % kBlocks);
+      }
+      const bool out = repeat % 2 == 0;
+      const cpu::CopyBlocksArgs args = block_copy(copies, bytes, out ? cache.pool() : cache.host_pool(),
+                                                  out ? cache.host_pool() : cache.pool());
+      const auto begin = std::chrono::steady_clock::now();
+      model.runtime->run([&](const cpu::Team& team) { cpu::copy_blocks(args, team.share); });
+      const std::chrono::duration<std::int64_t, std::pico> taken = std::chrono::steady_clock::now() - begin;
+      if (repeat >= 4) samples.push_back({count, taken.count()});
+    }
+  return samples;
+}
+
+}  // namespace
+
+CalibrationOptions calibration_options(const Scenario& scenario) {
+  const Policy& policy = scenario.policy();
+  CalibrationOptions options;
+  options.sequences_max = policy.sequences_max;
+  options.tokens_max = std::min(scenario.capacity.model_tokens_max, 1024);
+  options.batch_tokens_max =
+      policy.batch_tokens_max > 0 ? std::min(policy.batch_tokens_max, 1024) : options.tokens_max;
+  options.block_tokens = policy.block_tokens;
+  options.depth = policy.depth;
+  options.padded = policy.padded;
+  return options;
+}
+
+std::optional<double> machine_drift(LiveModel& model, const Profile& profile,
+                                    const CalibrationOptions& options) {
+  constexpr std::size_t kEvery = 4;
+  const std::vector<SweepShape> shapes = all_shapes(options);
+  Sweep sweep(model, options);
+  std::vector<Sample> again;
+  sweep.time_shape(shapes.front(), 0, nullptr);
+  // A stride through an interleaved order: every kind of step has its share, early and late.
+  for (std::size_t first = 0; first < kEvery; first += 2)
+    for (std::size_t i = first; i < shapes.size(); i += kEvery) sweep.time_shape(shapes[i], 0, &again);
+  double then = 0, now = 0;
+  for (const Sample& sample : again) {
+    const auto found = std::find_if(profile.samples.begin(), profile.samples.end(),
+                                    [&](const ShapeSamples& s) { return s.shape == sample.shape; });
+    if (found == profile.samples.end()) continue;
+    const double mean_ps = trimmed_mean(found->durations_ps, profile.trim_share);
+    then += 1;
+    now += static_cast<double>(sample.duration_ps) / mean_ps;
+  }
+  if (then < 1) return std::nullopt;
+  return now / then - 1;
+}
+
+Calibration calibrate(LiveModel& model, const CalibrationOptions& options) {
+  const std::vector<SweepShape> shapes = all_shapes(options);
   Sweep sweep(model, options);
   Calibration result;
   const auto started = std::chrono::steady_clock::now();
@@ -238,6 +341,7 @@ Calibration calibrate(LiveModel& model, const CalibrationOptions& options) {
       options.progress("calibrate: pass " + std::to_string(pass + 1) + " of " +
                        std::to_string(options.passes));
   }
+  result.transfers = time_transfers(model, options);
   return result;
 }
 

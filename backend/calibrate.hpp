@@ -2,10 +2,12 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "backend/live_run.hpp"
 #include "models/profile.hpp"
+#include "sim/scenario.hpp"
 
 namespace foretoken {
 
@@ -18,6 +20,8 @@ struct CalibrationOptions {
   std::int32_t block_tokens = 16;
   /// 0 or 1, as the runs that will be priced.
   std::int32_t depth = 0;
+  /// Prompts are padded and ended sequences decode along; mixed and ragged batches do not occur then.
+  bool padded = false;
   /// Interleaved passes over all shapes, each in an order of its own.
   std::int32_t passes = 9;
   /// No pass is begun that would not end in time, once three are done.
@@ -32,6 +36,15 @@ struct Calibration {
   std::vector<Sample> samples;
   std::vector<TransferSample> transfers;
 };
+
+/// The sweep that covers what a scenario's policy may plan, up to 1,024 tokens.
+CalibrationOptions calibration_options(const Scenario& scenario);
+
+/// How much slower this machine is now than it was when the profile was measured: mean over half the shapes of
+/// the sweep, each timed once, of its time over its calibrated mean, less 1. None when the profile has none of
+/// them.
+std::optional<double> machine_drift(LiveModel& model, const Profile& profile,
+                                    const CalibrationOptions& options);
 
 /// Times prompts by chunk and context, decodes by batch and context, mixed and ragged batches.
 Calibration calibrate(LiveModel& model, const CalibrationOptions& options);

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/kernels.hpp"
 #include "sim/base/check.hpp"
 
 namespace foretoken {
 namespace {
 
-cpu::KvLayout layout_for(const ModelShape& shape, const LiveOptions& options) {
+/// The plan number of a resident that has not taken part in any.
+constexpr std::uint64_t kNoPlan = ~std::uint64_t{0};
+
+}  // namespace
+
+cpu::KvLayout kv_layout(const ModelShape& shape, const LiveOptions& options) {
   cpu::KvLayout layout;
   layout.type = options.kv_type;
   layout.layers = shape.layers;
@@ -17,9 +21,6 @@ cpu::KvLayout layout_for(const ModelShape& shape, const LiveOptions& options) {
   layout.head_dim = shape.head_dim;
   return layout;
 }
-
-/// The plan number of a resident that has not taken part in any.
-constexpr std::uint64_t kNoPlan = ~std::uint64_t{0};
 
 cpu::CopyBlocksArgs block_copy(const BlockCopies& copies, std::size_t block_bytes, const void* source,
                                void* target) {
@@ -31,15 +32,13 @@ cpu::CopyBlocksArgs block_copy(const BlockCopies& copies, std::size_t block_byte
           copies.to.data()};
 }
 
-}  // namespace
-
 LiveExecutor::LiveExecutor(Runtime<Cpu>& runtime, const Weights& weights, const WallClock& clock,
                            const LiveOptions& options)
     : runtime_(&runtime),
       clock_(&clock),
       options_(options),
       vocab_(weights.shape.vocab),
-      cache_(runtime, layout_for(weights.shape, options), options.kv_blocks, options.host_blocks),
+      cache_(runtime, kv_layout(weights.shape, options), options.kv_blocks, options.host_blocks),
       transformer_(runtime, weights, cache_.layout(), cache_.pool(), options.tokens_max + 1) {
   transformer_.reserve(options.rows, options.sequences);
 }

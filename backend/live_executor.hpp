@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -10,6 +11,7 @@
 #include "backend/transformer.hpp"
 #include "backend/wall_clock.hpp"
 #include "backend/weights.hpp"
+#include "kernels/cpu/kernels.hpp"
 #include "sim/core/executor.hpp"
 
 namespace foretoken {
@@ -29,6 +31,12 @@ struct LiveOptions {
   /// 1: `launch` starts the other threads and `complete` joins them; 0: `complete` does all.
   std::int32_t depth = 0;
 };
+
+/// The KV pool's layout for a model.
+cpu::KvLayout kv_layout(const ModelShape& shape, const LiveOptions& options);
+/// The kernel's arguments for copies between two pools; a view of `copies`.
+cpu::CopyBlocksArgs block_copy(const BlockCopies& copies, std::size_t block_bytes, const void* source,
+                               void* target);
 
 /// Runs plans on the CPU. Serial copies are part of the step. Not for several threads at once: the thread
 /// that calls `complete` is a member of the team.

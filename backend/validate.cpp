@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 
+#include "backend/calibrate.hpp"
 #include "backend/replay.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/text.hpp"
@@ -124,8 +126,8 @@ class Validator {
  public:
   Validator(const Scenario& scenario, LiveModel& model, const ValidateOptions& options)
       : scenario_(scenario), model_(model), options_(options), priced_(scenario_cost(scenario)) {
-    const bool measured = scenario.cost.kind == CostKind::profile;
-    result_.profile_hash = measured ? read_profile(scenario.cost.profile).hash : priced_.cost->hash();
+    if (scenario.cost.kind == CostKind::profile) profile_ = read_profile(scenario.cost.profile);
+    result_.profile_hash = profile_ ? profile_->hash : priced_.cost->hash();
   }
 
   Validation run() {
@@ -135,8 +137,16 @@ class Validator {
     result_.capacity_per_s = find_capacity(scenario_, search).rate_per_s;
     if (!(result_.capacity_per_s > 0))
       throw InfeasibleError("no rate is served at which 99 % of the requests finish");
-    for (const double load : options_.loads)
-      if (!result_.stopped) at_load(load);
+    std::optional<double> before = drift();
+    for (const double load : options_.loads) {
+      if (result_.stopped) break;
+      const std::size_t steps_before = steps_.size();
+      at_load(load);
+      const std::optional<double> after = drift();
+      if (before && after)
+        result_.machine.push_back({load, 0.5 * (*before + *after), bias_since(steps_before)});
+      before = after;
+    }
     result_.steps = step_errors(steps_);
     return result_;
   }
@@ -144,6 +154,20 @@ class Validator {
  private:
   void say(const std::string& text) {
     if (options_.progress) options_.progress(text);
+  }
+
+  std::optional<double> drift() {
+    if (!profile_ || result_.stopped) return std::nullopt;
+    return machine_drift(model_, *profile_, calibration_options(scenario_));
+  }
+
+  double bias_since(std::size_t first) const {
+    double price = 0, live = 0;
+    for (std::size_t i = first; i < steps_.size(); ++i) {
+      price += steps_[i].price_ps;
+      live += steps_[i].live_ps;
+    }
+    return live > 0 ? price / live - 1 : 0;
   }
 
   void at_load(double load) {
@@ -194,6 +218,7 @@ class Validator {
   LiveModel& model_;
   const ValidateOptions& options_;
   ScenarioCost priced_;
+  std::optional<Profile> profile_;
   Validation result_;
   std::vector<PricedStep> steps_;
 };
@@ -222,6 +247,9 @@ Json validation_to_json(const Validation& v) {
                                     {"live_sd", e.live_sd_s},
                                     {"error", e.error},
                                     {"inconclusive", e.inconclusive}}));
+  Json machine = Json::array();
+  for (const MachineDrift& m : v.machine)
+    machine.push_back(Json::object({{"load", m.load}, {"drift", m.drift}, {"step_bias", m.step_bias}}));
   return Json::object({{"profile_hash", v.profile_hash},
                        {"capacity_per_s", v.capacity_per_s},
                        {"plans_equal", v.plans_equal},
@@ -229,6 +257,7 @@ Json validation_to_json(const Validation& v) {
                        {"plan_difference", v.plan_difference},
                        {"metrics", metrics},
                        {"steps", steps},
+                       {"machine", machine},
                        {"capacity_error", v.capacity_error}});
 }
 

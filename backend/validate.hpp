@@ -36,6 +36,16 @@ struct MetricError {
   bool inconclusive = false;
 };
 
+/// What became of the machine between calibration and the live runs of one load.
+struct MachineDrift {
+  double load = 0;
+  /// Calibrated steps timed again before and after the runs: mean of now over then, less 1.
+  double drift = 0;
+  /// Sum of prices over sum of times of the live steps, less 1; a drift of the machine shows here with the
+  /// other sign.
+  double step_bias = 0;
+};
+
 /// Error of step prices on live steps.
 struct StepError {
   Regime regime{};
@@ -59,6 +69,8 @@ struct Validation {
   std::string plan_difference;
   std::vector<StepError> steps;
   std::vector<MetricError> metrics;
+  /// By load; empty where the costs are not of a profile.
+  std::vector<MachineDrift> machine;
   /// Change of the arrival rate that explains the live latency at the highest load.
   double capacity_error = 0;
   bool stopped = false;

@@ -143,13 +143,7 @@ Profile measure_profile(const Scenario& scenario, LiveModel& model, double secon
   origin.shape = *scenario.shape;
   origin.weight_precision = scenario.deployment.weight_precision;
   origin.kv_precision = origin.weight_precision;
-  CalibrationOptions how;
-  how.sequences_max = policy.sequences_max;
-  how.tokens_max = std::min(scenario.capacity.model_tokens_max, 1024);
-  how.batch_tokens_max =
-      policy.batch_tokens_max > 0 ? std::min(policy.batch_tokens_max, 1024) : how.tokens_max;
-  how.block_tokens = policy.block_tokens;
-  how.depth = policy.depth;
+  CalibrationOptions how = calibration_options(scenario);
   how.seconds_max = seconds_max;
   how.progress = progress;
   how.stop = &interrupted();

@@ -68,6 +68,14 @@ std::string validation_text(const Validation& v, std::string_view form) {
                  milliseconds(e.live_mean_s), milliseconds(e.live_sd_s), percent(e.error),
                  e.inconclusive ? "inconclusive" : ""});
   text += "\n" + steps.render(form, table_columns()) + "\n" + metrics.render(form, table_columns());
+  if (!v.machine.empty()) {
+    TextTable machine({{"MACHINE"}, {"drift (%)", true}, {"live steps, bias (%)", true}});
+    for (const MachineDrift& m : v.machine)
+      machine.add({percent(m.load) + " % load", percent(m.drift), percent(m.step_bias)});
+    text += "\n" + machine.render(form, table_columns()) +
+            "drift: steps of the calibration timed again around the live runs; a machine that became slower\n"
+            "by x % gives prices a bias of about -x %, which no cost model can foretell\n";
+  }
   text += "\ncapacity " + short_number(v.capacity_per_s) + " req/s; capacity error " +
           percent(v.capacity_error) +
           " %: the change of the arrival rate that explains the live e2e at the highest load\nprofile " +
