@@ -40,9 +40,9 @@ struct Calibration {
 /// The sweep that covers what a scenario's policy may plan, up to 1,024 tokens.
 CalibrationOptions calibration_options(const Scenario& scenario);
 
-/// How much slower this machine is now than it was when the profile was measured: mean over half the shapes of
-/// the sweep, each timed once, of its time over its calibrated mean, less 1. None when the profile has none of
-/// them.
+/// How much slower this machine is now than it was when the profile was measured: mean over half the shapes
+/// of the sweep, each timed once, of its time over its calibrated mean, less 1. None when the profile has
+/// none of them.
 std::optional<double> machine_drift(LiveModel& model, const Profile& profile,
                                     const CalibrationOptions& options);
 
