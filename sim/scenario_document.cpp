@@ -12,7 +12,7 @@ namespace foretoken {
 namespace {
 
 constexpr std::string_view kFolder = "scenarios/";
-constexpr std::string_view kPrefix = "FORETOKEN_";
+constexpr std::string_view kVariablePrefix = "FORETOKEN_";
 
 /// Forgets where in the file a value stood: it comes from elsewhere.
 void forget_lines(Json& value) {
@@ -100,8 +100,8 @@ std::vector<Override> environment_overrides(const std::vector<std::string>& envi
   std::vector<Override> overrides;
   for (const std::string& entry : environment) {
     const std::size_t equals = entry.find('=');
-    if (equals == std::string::npos || !entry.starts_with(kPrefix)) continue;
-    std::string path = entry.substr(kPrefix.size(), equals - kPrefix.size());
+    if (equals == std::string::npos || !entry.starts_with(kVariablePrefix)) continue;
+    std::string path = entry.substr(kVariablePrefix.size(), equals - kVariablePrefix.size());
     std::transform(path.begin(), path.end(), path.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     for (std::size_t at = path.find("__"); at != std::string::npos; at = path.find("__", at))

@@ -10,7 +10,6 @@
 namespace foretoken {
 namespace {
 
-
 constexpr std::string_view kOrders = "fcfs|priority|shortest_prompt|shortest_predicted";
 constexpr std::string_view kReserves = "chunk|known|prompt_and_max|max_len";
 constexpr std::string_view kTakes = "chunk|known|reserved";
@@ -60,7 +59,7 @@ constexpr PolicyField wait(std::string_view name, std::string_view description) 
           }};
 }
 
-const PolicyField kFields[] = {
+const PolicyField kPolicyFields[] = {
     word<&Policy::order, kOrders>("order", "Who is first among the waiting; ties go to the earlier arrival"),
     whole<&Policy::sequences_max>("sequences_max", "sequences", 1, 1e6, "Resident sequences at most"),
     word<&Policy::reserve, kReserves>("reserve",
@@ -105,10 +104,10 @@ const PolicyField kFields[] = {
 
 }  // namespace
 
-std::span<const PolicyField> policy_fields() { return kFields; }
+std::span<const PolicyField> policy_fields() { return kPolicyFields; }
 
 void read_policy(JsonReader& reader, Policy& policy) {
-  for (const PolicyField& row : kFields) {
+  for (const PolicyField& row : kPolicyFields) {
     if (reader.has(row.field.name)) row.set(policy, read_field(reader, row.field));
     reader.get(row.field.name);
   }
@@ -117,7 +116,7 @@ void read_policy(JsonReader& reader, Policy& policy) {
 
 Json policy_to_json(const Policy& policy) {
   Json json = Json::object();
-  for (const PolicyField& row : kFields) json.set(row.field.name, row.get(policy));
+  for (const PolicyField& row : kPolicyFields) json.set(row.field.name, row.get(policy));
   return json;
 }
 

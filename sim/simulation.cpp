@@ -237,7 +237,7 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
       reports.push_back(std::move(runs[i].report));
       result.stopped = result.stopped || runs[i].stopped;
     }
-    result.report = merge_replicates(reports);
+    result.report = merge_replicates(reports, result.context);
   }
   result.context.inputs = input_hashes(scenario);
   return result;

@@ -121,6 +121,20 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+std::string wrapped(std::string_view paragraph, std::size_t indent, std::size_t columns) {
+  std::string text;
+  std::string line(indent, ' ');
+  for (const std::string_view word : split(paragraph, ' ')) {
+    if (line.size() > indent && line.size() + 1 + word.size() > columns) {
+      text += line + '\n';
+      line.assign(indent, ' ');
+    }
+    if (line.size() > indent) line += ' ';
+    line += word;
+  }
+  return text + line + '\n';
+}
+
 std::string_view trim(std::string_view text) {
   constexpr std::string_view blanks = " \t\r\n";
   const std::size_t begin = text.find_first_not_of(blanks);

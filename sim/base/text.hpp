@@ -25,6 +25,9 @@ std::optional<std::int64_t> parse_duration_ps(std::string_view text);
 std::string duration_text(std::int64_t duration_ps);
 /// Pieces between separators; an empty text gives one empty piece.
 std::vector<std::string_view> split(std::string_view text, char separator);
+/// A paragraph broken at blanks into lines of at most `columns`, each behind `indent` blanks and ended by a
+/// line feed. A word longer than a line stands alone.
+std::string wrapped(std::string_view paragraph, std::size_t indent, std::size_t columns);
 /// Without blanks at both ends.
 std::string_view trim(std::string_view text);
 

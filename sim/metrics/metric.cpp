@@ -1,5 +1,7 @@
 #include "sim/metrics/metric.hpp"
 
+#include "sim/base/text.hpp"
+
 namespace foretoken {
 namespace {
 
@@ -10,11 +12,11 @@ struct Definition {
 
 constexpr std::array<Definition, kMetrics> kDefinitions{{
     {"ttft",
-     "Time to first token: from the intended arrival to the delivery of the first token. An engine that\n"
+     "Time to first token: from the intended arrival to the delivery of the first token. An engine that "
      "delivers at the end of a request or of a batch has its ttft there. Not defined for answers of 0 "
      "tokens."},
     {"tpot",
-     "Time per output token of one request: (last token - first token) / (tokens - 1), tokens as the engine\n"
+     "Time per output token of one request: (last token - first token) / (tokens - 1), tokens as the engine "
      "makes them. Answers of 0 and 1 tokens have none: they are excluded and counted."},
     {"ntpot", "Normalised time per output token: e2e / tokens. Not defined for answers of 0 tokens."},
     {"e2e", "End to end: from the intended arrival to the delivery of the last token."},
@@ -25,13 +27,14 @@ constexpr std::array<Definition, kMetrics> kDefinitions{{
     {"prefill_time", "Time of the steps that computed the prompt, or computed again what a preemption lost."},
     {"decode_time", "Time of the steps in which the request got its tokens, the first one aside."},
     {"stalled_time",
-     "Resident without getting anything: a prompt of others runs alone, the budget is used up, blocks move.\n"
+     "Resident without getting anything: a prompt of others runs alone, the budget is used up, blocks move. "
      "queue_time + prefill_time + decode_time + preempted_time + stalled_time = end - arrival, exactly."},
     {"gap",
-     "Time between two tokens, pooled over all tokens of all requests: long answers weigh more. Kept in a\n"
+     "Time between two tokens, pooled over all tokens of all requests: long answers weigh more. Kept in a "
      "histogram with a relative error of at most 0.4 %."},
 }};
 
+constexpr std::size_t kColumns = 100;
 constexpr std::array<std::string_view, kStatistics> kStatisticNames{"mean", "p50",   "p90", "p95",
                                                                     "p99",  "p99.9", "max"};
 
@@ -71,50 +74,36 @@ std::int64_t samples_needed(Statistic statistic) {
 
 std::string metric_definitions() {
   std::string text = "METRICS\n";
-  for (const Definition& definition : kDefinitions) {
-    text.append("  ").append(definition.name).append("\n      ");
-    for (const char c : definition.text) {
-      text.push_back(c);
-      if (c == '\n') text.append("      ");
-    }
-    text.push_back('\n');
-  }
+  const auto define = [&](std::string_view name, std::string_view meaning) {
+    text.append("  ").append(name).append("\n").append(wrapped(meaning, 6, kColumns));
+  };
+  for (const Definition& definition : kDefinitions) define(definition.name, definition.text);
+  define("goodput",
+         "Share of the OFFERED requests that finished within every per-request threshold (--slo) of their "
+         "class. Refused, cancelled and unfinished requests are not good. Without thresholds: the share that "
+         "finished. A metric that a request does not have (tpot of one token) breaks no threshold.");
+  define("goodput_req, goodput_tok", "Good requests, and their tokens, per second.");
+  define("out tok/s",
+         "Tokens delivered per second. Tokens computed again after a preemption never count; their share of "
+         "all computed tokens is the recompute tax.");
+  text += "\nSAMPLES\n";
+  text += wrapped(
+      "Latencies are of finished requests; offered, refused, cancelled and unfinished ones are counted "
+      "beside. "
+      "Percentiles are exact up to 4 million requests and interpolate linearly between order statistics, as "
+      "numpy does; beyond, they come from histograms with a relative error of at most 0.4 %, and the output "
+      "says so. p99 needs 1,000 samples, p99.9 needs 10,000. The steady window leaves out the first and the "
+      "last tenth of the time in which requests arrived. Intervals are 95 %: over seeds (Student's t), or by "
+      "moving-block bootstrap for a fixed trace.",
+      2, kColumns);
   text +=
-      "  goodput\n"
-      "      Share of the OFFERED requests that finished within every per-request threshold (--slo) of "
-      "their\n"
-      "      class. Refused, cancelled and unfinished requests are not good. Without thresholds: the share\n"
-      "      that finished. A metric that a request does not have (tpot of one token) breaks no threshold.\n"
-      "  goodput_req, goodput_tok\n"
-      "      Good requests, and their tokens, per second.\n"
-      "  out tok/s\n"
-      "      Tokens delivered per second. Tokens computed again after a preemption never count; their share "
-      "of\n"
-      "      all computed tokens is the recompute tax.\n"
-      "\n"
-      "SAMPLES\n"
-      "  Latencies are of finished requests; offered, refused, cancelled and unfinished ones are counted "
-      "beside.\n"
-      "  Percentiles are exact up to 4 million requests and interpolate linearly between order statistics, "
-      "as\n"
-      "  numpy does; beyond, they come from histograms with a relative error of at most 0.4 %, and the "
-      "output\n"
-      "  says so. p99 needs 1,000 samples, p99.9 needs 10,000. The steady window leaves out the first and "
-      "the\n"
-      "  last tenth of the time in which requests arrived. Intervals are 95 %: over seeds (Student's t), or "
-      "by\n"
-      "  moving-block bootstrap for a fixed trace.\n"
-      "\n"
-      "NAMES ELSEWHERE\n"
-      "  tpot    vLLM bench: TPOT.  GenAI-Perf and AIPerf: ITL.  GuideLLM: ITL.  inference-perf: TPOT.\n"
-      "  gap     vLLM bench: ITL.   AIPerf: ICL.                 inference-perf: ITL.\n"
-      "  ntpot   inference-perf: NTPOT.                          GuideLLM: close to its TPOT (ttft "
-      "included).\n"
-      "  e2e     vLLM bench: E2EL.  GenAI-Perf: request latency.\n"
-      "  ttft    Most tools count it from the actual sending; foretoken and MLPerf from the intended "
-      "arrival.\n"
-      "  goodput vLLM bench: good requests per second.           inference-perf: share of successful ones "
-      "only.\n";
+      "\nNAMES ELSEWHERE\n"
+      "  tpot     TPOT in vLLM bench and inference-perf, ITL in GenAI-Perf, AIPerf and GuideLLM\n"
+      "  gap      ITL in vLLM bench and inference-perf, ICL in AIPerf\n"
+      "  ntpot    NTPOT in inference-perf; the TPOT of GuideLLM is close to it (ttft included)\n"
+      "  e2e      E2EL in vLLM bench, request latency in GenAI-Perf\n"
+      "  ttft     most tools count from the actual sending, foretoken and MLPerf from the intended arrival\n"
+      "  goodput  good requests per second in vLLM bench, a share of successful ones in inference-perf\n";
   return text;
 }
 

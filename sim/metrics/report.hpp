@@ -135,7 +135,7 @@ struct Report {
 Report make_report(const Collector& collector, const ReportContext& context);
 /// Replicates with independent seeds as one report: figures are means with t intervals, counts are sums,
 /// thresholds are judged on the means. Class, tenant and source names must agree.
-Report merge_replicates(const std::vector<Report>& reports);
+Report merge_replicates(const std::vector<Report>& reports, const ReportContext& context);
 
 /// One JSON document: schema_version, tool_version, command, config, inputs, seed, result. Nothing in it
 /// depends on the machine or the time of day.

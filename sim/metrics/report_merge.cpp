@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "sim/base/check.hpp"
-#include "sim/metrics/report.hpp"
+#include "sim/metrics/report_parts.hpp"
 
 namespace foretoken {
 namespace {
@@ -150,7 +150,6 @@ void merge_sums(Report& merged, const Report& other) {
     if (std::none_of(merged.warnings.begin(), merged.warnings.end(), is_same))
       merged.warnings.push_back(warning);
   }
-  if (merged.hint.empty()) merged.hint = other.hint;
 }
 
 std::vector<SloResult> merge_slos(const std::vector<Report>& reports) {
@@ -165,7 +164,8 @@ std::vector<SloResult> merge_slos(const std::vector<Report>& reports) {
     const ReplicateMean mean = replicate_mean(values);
     merged[s].value = mean.mean;
     merged[s].has_interval = values.size() > 1;
-    merged[s].low = merged[s].has_interval ? mean.mean - mean.half_width : mean.mean;
+    // Neither a duration nor a share lies below 0, whatever the formula of the interval says.
+    merged[s].low = merged[s].has_interval ? std::max(0.0, mean.mean - mean.half_width) : mean.mean;
     merged[s].high = merged[s].has_interval ? mean.mean + mean.half_width : mean.mean;
     merged[s].pass = meets(merged[s].slo, mean.mean);
   }
@@ -174,7 +174,7 @@ std::vector<SloResult> merge_slos(const std::vector<Report>& reports) {
 
 }  // namespace
 
-Report merge_replicates(const std::vector<Report>& reports) {
+Report merge_replicates(const std::vector<Report>& reports, const ReportContext& context) {
   FT_CHECK(!reports.empty());
   if (reports.size() == 1) return reports.front();
   Report merged = reports.front();
@@ -191,6 +191,7 @@ Report merge_replicates(const std::vector<Report>& reports) {
       merge_figure(parts, [](const Report& r) { return std::optional<double>(r.busy_share); }).mean;
   if (merged.mfu) merged.mfu = merge_figure(parts, [](const Report& r) { return r.mfu; }).mean;
   if (merged.mbu) merged.mbu = merge_figure(parts, [](const Report& r) { return r.mbu; }).mean;
+  merged.hint = find_hint(merged, context);
   return merged;
 }
 

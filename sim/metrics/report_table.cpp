@@ -208,13 +208,13 @@ void print_limit(Lines& lines, const Report& report, const ReportContext& contex
     lines.add("  " + std::string(limit_name(*limit)) + " in " +
               percent_text(static_cast<double>(report.limits.time_ps[static_cast<std::size_t>(*limit)]) /
                            static_cast<double>(report.state.busy_ps)) +
-              " of the time;");
+              " of the time");
   else
-    lines.add("  nobody was left out;");
-  lines.add(" " + with_commas(report.whole.totals.preemptions) + " preemptions;");
-  lines.add(" max running " + std::to_string(report.state.resident_max) +
-            (context.sequences_max > 0 ? " of " + std::to_string(context.sequences_max) : "") + ", waiting " +
-            with_commas(report.state.waiting_max));
+    lines.add("  nobody was left out");
+  lines.add("; " + with_commas(report.whole.totals.preemptions) + " preemptions");
+  lines.add("; max running " + std::to_string(report.state.resident_max) +
+            (context.sequences_max > 0 ? " of " + std::to_string(context.sequences_max) : ""));
+  lines.add(", waiting " + with_commas(report.state.waiting_max));
 }
 
 void print_memory(Lines& lines, const Report& report) {

@@ -157,7 +157,7 @@ std::string find_hint(const Report& report, const ReportContext& context) {
   if (shares[4] > 0.05)
     return subject + "residents stall for " + percent_text(shares[4]) + " of their time; try chunked prompts";
   if (!subject.empty() && context.batch_tokens_max > 0)
-    return subject + "try a sweep over the token budget, now " + std::to_string(context.batch_tokens_max);
+    return subject + "try other token budgets than " + std::to_string(context.batch_tokens_max);
   return "";
 }
 

@@ -99,11 +99,11 @@ std::int64_t RequestTable::gather(Metric metric, std::int64_t begin_ps, std::int
     std::int64_t* out = values.data() + base;
     // Branch-free, since about a fifth of the rows fall outside the steady window and nobody can guess which.
     for (std::size_t r = 0; r < rows; ++r) {
-      const bool inside = (chunk.arrivals[r] >= begin_ps) & (chunk.arrivals[r] < end_ps) &
-                          (selected.empty() || selected[chunk.cells[r] & ~kGood] != 0);
+      const int inside = int{chunk.arrivals[r] >= begin_ps} & int{chunk.arrivals[r] < end_ps} &
+                         int{selected.empty() || selected[chunk.cells[r] & ~kGood] != 0};
       *out = column[r];
-      out += inside & (column[r] >= 0);
-      undefined += inside & (column[r] < 0);
+      out += inside & int{column[r] >= 0};
+      undefined += inside & int{column[r] < 0};
     }
     values.resize(static_cast<std::size_t>(out - values.data()));
   }

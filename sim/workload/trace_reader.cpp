@@ -23,11 +23,13 @@ constexpr RandomStream kSpreadStream(0x666f7265u, 1);
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
+}  // namespace
+
 /// Lines of a file or of a text in memory, with the same rules.
-class Lines {
+class TraceLines {
  public:
-  explicit Lines(const std::string& path) : file_(std::in_place, path) {}
-  Lines(std::string text, std::string name) : text_(std::move(text)), name_(std::move(name)) {}
+  explicit TraceLines(const std::string& path) : file_(std::in_place, path) {}
+  TraceLines(std::string text, std::string name) : text_(std::move(text)), name_(std::move(name)) {}
 
   bool next(std::string_view& line) {
     if (file_) return file_->next(line);
@@ -53,10 +55,8 @@ class Lines {
   std::int64_t number_ = 0;
 };
 
-}  // namespace
-
 struct TraceReader::State {
-  State(Lines lines_in, std::string name, const TraceReadOptions& options_in)
+  State(TraceLines lines_in, std::string name, const TraceReadOptions& options_in)
       : lines(std::move(lines_in)), options(options_in) {
     info.path = std::move(name);
     info.spread_ties = options.spread_ties;
@@ -203,7 +203,7 @@ struct TraceReader::State {
     return true;
   }
 
-  Lines lines;
+  TraceLines lines;
   TraceReadOptions options;
   TraceInfo info;
   std::unique_ptr<RowParser> parser;
@@ -222,10 +222,10 @@ struct TraceReader::State {
 TraceReader::TraceReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 TraceReader::TraceReader(const std::string& path, const TraceReadOptions& options)
-    : state_(std::make_unique<State>(Lines(path), path == "-" ? "standard input" : path, options)) {}
+    : state_(std::make_unique<State>(TraceLines(path), path == "-" ? "standard input" : path, options)) {}
 
 TraceReader TraceReader::from_text(std::string text, std::string name, const TraceReadOptions& options) {
-  Lines lines(std::move(text), name);
+  TraceLines lines(std::move(text), name);
   return TraceReader(std::make_unique<State>(std::move(lines), std::move(name), options));
 }
 

@@ -123,7 +123,7 @@ TEST_CASE("replicates are merged as means with intervals, counts as sums") {
   context.names.classes = {"realtime", "chat", "batch"};
   const std::vector<Report> reports{drawn_report(1, context), drawn_report(2, context),
                                     drawn_report(3, context)};
-  const Report merged = merge_replicates(reports);
+  const Report merged = merge_replicates(reports, ReportContext{});
   CHECK(merged.replicates == 3);
   CHECK(merged.whole.totals.offered ==
         reports[0].whole.totals.offered + reports[1].whole.totals.offered + reports[2].whole.totals.offered);
