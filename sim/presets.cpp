@@ -85,9 +85,9 @@ Json apply_async(Settings& settings, const Context&, const Json& value) {
 Json apply_v0_chunked(Settings& settings, const Context&, const Json& value) {
   Policy& policy = settings.policy;
   policy.chunked = value.as_bool();
-  // The chunked step is another loop: decodes first, and it admits even after it preempted.
+  // The chunked step is another loop: decodes first, and it admits even after it preempted, past the swapped.
   policy.form = policy.chunked ? Form::decodes_first : Form::prefill_exclusive;
-  policy.freeze_after_preemption = !policy.chunked;
+  policy.freeze_after_preemption = policy.swapped_first = !policy.chunked;
   return value;
 }
 

@@ -93,7 +93,8 @@ std::string metric_definitions() {
       "Percentiles are exact up to 4 million requests and interpolate linearly between order statistics, as "
       "numpy does; beyond, they come from histograms with a relative error of at most 0.4 %, and the output "
       "says so. p99 needs 1,000 samples, p99.9 needs 10,000. The steady window leaves out the first and the "
-      "last tenth of the time in which requests arrived. Intervals are 95 %: over seeds (Student's t), or by "
+      "last tenth of the time in which requests arrived. KV use is read at the end of each run of identical "
+      "decode steps, at most 64. Intervals are 95 %: over seeds (Student's t), or by "
       "moving-block bootstrap for a fixed trace.",
       2, kColumns);
   text +=

@@ -48,6 +48,7 @@ std::vector<std::int64_t> select(std::span<const std::int64_t> values, std::span
   std::vector<std::uint32_t> cursor(kBuckets, kUnwanted);
   struct Range {
     std::size_t before, begin, count;
+    bool equal;
   };
   std::vector<Range> ranges;
   std::vector<std::size_t> range_of_rank;
@@ -58,7 +59,7 @@ std::vector<std::int64_t> select(std::span<const std::int64_t> values, std::span
     const std::size_t count = counts[b];
     if (ranks[next] < before + count) {
       cursor[b] = static_cast<std::uint32_t>(gathered_count);
-      ranges.push_back({before, gathered_count, count});
+      ranges.push_back({before, gathered_count, count, b < (std::size_t{1} << kBits)});
       gathered_count += count;
     }
     for (; next < ranks.size() && ranks[next] < before + count; ++next)
@@ -78,7 +79,8 @@ std::vector<std::int64_t> select(std::span<const std::int64_t> values, std::span
     const std::size_t at = range.begin + (ranks[r] - range.before);
     const auto begin = gathered.begin() + static_cast<std::ptrdiff_t>(std::max(done, range.begin));
     const auto end = gathered.begin() + static_cast<std::ptrdiff_t>(range.begin + range.count);
-    std::nth_element(begin, gathered.begin() + static_cast<std::ptrdiff_t>(at), end);
+    // Times that most requests do not have are all 0; a bucket of equal values is sorted as it stands.
+    if (!range.equal) std::nth_element(begin, gathered.begin() + static_cast<std::ptrdiff_t>(at), end);
     done = at + 1;
     found.push_back(gathered[at]);
   }

@@ -59,6 +59,8 @@ class Audit final : public Executor, public Observer {
     bool token_due = false;
     Time loading_until{};
     std::int32_t overtaken = 0;
+    std::int32_t evictions = 0;      // since anybody got a token or left
+    std::int64_t given_up = 0;       // blocks that its last eviction freed
     Time deadline = kNever;
     std::int64_t queue_rank = 0;
   };
@@ -90,6 +92,7 @@ class Audit final : public Executor, public Observer {
   void check_memory(const StepPlan& plan);
   void check_table(const Life& life, std::map<std::int32_t, std::vector<std::uint64_t>>& content) const;
   void check_reasons(const StepPlan& plan) const;
+  void check_evictions(const StepPlan& plan) const;
   void check_work_conserved(const StepPlan& plan) const;
   void check_arrivals(Time begin) const;
   std::int64_t held_blocks(Time begin) const;
@@ -100,6 +103,8 @@ class Audit final : public Executor, public Observer {
                                 bool taken) const;
   // audit_events.cpp
   void check_victim(const Life& victim) const;
+  void progress();
+  std::int64_t steps_bound() const;
   void check_queue_order(const Life& admitted);
   void check_record(const StepRecord& record) const;
 

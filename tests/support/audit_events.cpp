@@ -115,7 +115,9 @@ void Audit::on_preempt(const Eviction& eviction, std::int32_t emitted, Time t) {
   l.slot = kNoSlot;
   l.evicted_since_launch = true;
   l.evicted_before = true;
+  l.given_up = l.blocks;
   ++preemptions_;
+  LAW(++l.evictions <= steps_bound(), "preempted again and again", static_cast<unsigned>(l.id));
   if (eviction.swapped) {
     LAW(policy_.preempt == PreemptMode::swap);
     l.place = Where::swapped;
@@ -223,12 +225,21 @@ void Audit::on_step(const StepRecord& record) {
   }
   if (is_exact()) check_record(record);
   LAW(scheduler_.audit());
-  steps_without_progress_ = emitting > 0 ? 0 : steps_without_progress_ + 1;
+  ++steps_without_progress_;
+  if (emitting > 0) progress();
+  LAW(steps_without_progress_ <= steps_bound(), "nobody got a token for so many steps:", steps_bound());
+}
+
+void Audit::progress() {
+  steps_without_progress_ = 0;
+  for (Life& l : lives_) l.evictions = 0;
+}
+
+std::int64_t Audit::steps_bound() const {
   const std::int64_t budget = policy_.batch_tokens_max > 0 ? policy_.batch_tokens_max : tokens_max_;
   const std::int64_t least =
       policy_.chunk_tokens_max > 0 ? std::min<std::int64_t>(policy_.chunk_tokens_max, budget) : budget;
-  const std::int64_t bound = (tokens_max_ / least + 3) * (policy_.sequences_max + 2) * 2;
-  LAW(steps_without_progress_ <= bound, "nobody got a token for so many steps:", bound);
+  return (tokens_max_ / least + 3) * (policy_.sequences_max + 2) * 2;
 }
 
 void Audit::on_token(Handle handle, std::int32_t emitted, Time t) {
@@ -238,7 +249,7 @@ void Audit::on_token(Handle handle, std::int32_t emitted, Time t) {
   LAW(l.place == Where::resident && l.token_due, static_cast<unsigned>(l.id));
   l.token_due = false;
   LAW(emitted == ++l.emitted && l.emitted <= l.output, emitted, l.emitted, l.output);
-  steps_without_progress_ = 0;
+  progress();
 }
 
 void Audit::on_end(Handle handle, Ending how, std::int32_t emitted, Time t) {
@@ -262,7 +273,7 @@ void Audit::on_end(Handle handle, Ending how, std::int32_t emitted, Time t) {
   --alive_;
   ++ended_;
   life_time_ += (t - l.offer.request.arrival).count();
-  steps_without_progress_ = 0;
+  progress();
 }
 
 void Audit::on_batch_end(Time t) {

@@ -32,6 +32,7 @@ Window Audit::launch(const StepPlan& plan, Time begin) {
   std::swap(flight_, flight);
   check_decodes(plan, slots);
   check_totals(plan);
+  check_evictions(plan);
   check_memory(plan);
   if (is_exact()) {
     check_forms(plan);
@@ -163,6 +164,16 @@ void Audit::check_totals(const StepPlan& plan) const {
   if (shows_dead)
     LAW(plan.dead_rows == static_cast<std::int32_t>(dead_.size()), plan.dead_rows, dead_.size());
   if (shows_dead) LAW(plan.dead_context_sum == dead_context, plan.dead_context_sum, dead_context);
+}
+
+void Audit::check_evictions(const StepPlan& plan) const {
+  // Somebody yields only so that another one gets its blocks in this very step, or because it cannot go on
+  // itself: without the last eviction the step would not have fit.
+  const bool is_swapping = policy_.preempt == PreemptMode::swap;
+  if (!is_exact() || policy_.prefix_cache || is_swapping || plan.evictions.empty()) return;
+  const Life& last = lives_[static_cast<std::size_t>(ids_[index(plan.evictions.back().request)])];
+  const std::int64_t wanted = std::max(last.given_up, blocks_of(known(last)));
+  LAW(held_blocks(now_) + wanted > usable_, "evicted for nobody", static_cast<unsigned>(last.id), wanted);
 }
 
 std::int64_t Audit::held_blocks(Time) const {
