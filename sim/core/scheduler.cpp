@@ -23,7 +23,8 @@ Scheduler::Scheduler(const Policy& policy, const Capacity& capacity, SchedulerOp
       lock_step_(policy.block_tokens, 2 * policy.sequences_max + 2) {
   watermark_blocks_ =
       static_cast<std::int64_t>(std::ceil(policy.watermark * static_cast<double>(pool_.usable())));
-  const std::int64_t pool_tokens = (pool_.usable() - watermark_blocks_) * policy.block_tokens;
+  const std::int64_t usable = pool_.usable() - (policy.watermark_only_when_busy ? 0 : watermark_blocks_);
+  const std::int64_t pool_tokens = usable * policy.block_tokens;
   tokens_max_ =
       static_cast<std::int32_t>(std::clamp<std::int64_t>(pool_tokens, 0, capacity.model_tokens_max));
   // A sequence that lost its blocks comes back whole, so that without chunks it must fit into one step.
@@ -41,7 +42,7 @@ Acceptance Scheduler::submit(const Request& request) {
       request.max_new_tokens < 0 ? least : std::int64_t{request.prompt_tokens} + request.max_new_tokens;
   if (most > capacity_.model_tokens_max) return {kNoHandle, Refusal::exceeds_context};
   // The same formula as at run time: whatever is admitted may grow to `most`, alone in the pool, under the
-  // watermark.
+  // watermark where that binds a lone request.
   if (most > tokens_max_) return {kNoHandle, Refusal::never_fits};
 
   if (free_handles_.empty()) {

@@ -117,6 +117,7 @@ bool Scheduler::grant_fast(Phase phase) {
 }
 
 void Scheduler::walk_residents(Phase phase) {
+  bool is_stopped = false;
   for (std::size_t i = 0; i < order_.size(); ++i) {
     const Slot slot = order_[i].slot;
     const Row& row = rows_[index(slot)];
@@ -127,12 +128,18 @@ void Scheduler::walk_residents(Phase phase) {
     if (phase == Phase::decodes && debt != 1) continue;
     if (phase == Phase::prompts && (debt == 1 || decode)) continue;
     if (row.granted_in == now_planning_->plan.number) continue;
+    if (is_stopped) {
+      leave_out(slot, LeftOut::kv_blocks);
+      continue;
+    }
     const std::int32_t tokens = capped(debt);
     if (tokens == 0 || (!policy_.chunked && tokens < debt)) {
       leave_out(slot, LeftOut::token_budget);
       continue;
     }
-    grant_walked(slot, tokens);
+    const bool evicted_itself = !grant_walked(slot, tokens) && row.admitted != order_[i].admitted;
+    // vLLM V1 ends its walk over the residents when the one at hand has to yield, whoever stands behind it.
+    is_stopped = evicted_itself && policy_.form == Form::list_order;
   }
   // Every lock-step row that is still there has its token now.
   if (phase != Phase::prompts) lock_step_granted_ = true;

@@ -161,6 +161,29 @@ TEST_CASE("vllm-v1: with priorities the least urgent yields, and what it was gra
   }
 }
 
+TEST_CASE("vllm-v1: a resident that yields for itself ends the walk; those behind it get nothing") {
+  for (const bool fast : kBothWays) {
+    // 6 blocks hold somebody.
+    Desk desk(v1_engine(16, 7, 20, kNoCache + R"(, "policy": "priority")"), fast);
+    desk.submit({.prompt_tokens = 8, .max_new_tokens = 9, .priority = 0});
+    CHECK(desk.plan() == "+A A:8@0*");
+    desk.commit();
+    desk.submit({.prompt_tokens = 7, .max_new_tokens = 9, .priority = 5});
+    CHECK(desk.plan() == "+B A@8 B:7@0*");
+    desk.commit();
+    desk.submit({.prompt_tokens = 2, .max_new_tokens = 9, .priority = 0});
+    // A has 3 blocks, B 2 and C the last one.
+    CHECK(desk.plan() == "+C A@9 B@7 C:2@0*");
+    desk.commit();
+    // B's ninth token finds no block, and B itself is the least urgent: the walk ends before C, whose block
+    // had room.
+    CHECK(desk.plan() == "-B(8) A@10; kv_blocks 1 preemption_freeze 1");
+    desk.commit();
+    // C has fallen behind the others, so that its token comes as a chunk.
+    CHECK(desk.plan() == "A@11 C:1@2*; kv_blocks 1");
+  }
+}
+
 TEST_CASE("vllm-v1: with priorities the lower number is first, equals in the order of arrival") {
   for (const bool fast : kBothWays) {
     Desk desk(v1_engine(1, 6, 20, kNoCache + R"(, "policy": "priority", "sched": {"sequences_max": 1})"),

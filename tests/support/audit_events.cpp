@@ -10,7 +10,9 @@ Audit::Audit(const Setup& setup, const Scheduler& scheduler, Executor& priced, L
     : setup_(setup), policy_(setup.policy), scheduler_(scheduler), priced_(priced), source_(source) {
   usable_ = setup.capacity.kv_blocks - policy_.null_blocks;
   watermark_ = static_cast<std::int64_t>(std::ceil(policy_.watermark * static_cast<double>(usable_)));
-  std::int64_t most = (usable_ - watermark_) * policy_.block_tokens;
+  // Where the watermark binds only beside others, a lone request may fill the pool.
+  const std::int64_t kept = policy_.watermark_only_when_busy ? 0 : watermark_;
+  std::int64_t most = (usable_ - kept) * policy_.block_tokens;
   most = std::clamp<std::int64_t>(most, 0, setup.capacity.model_tokens_max);
   if (!policy_.chunked && policy_.batch_tokens_max > 0)
     most = std::min<std::int64_t>(most, policy_.batch_tokens_max);
@@ -68,7 +70,7 @@ void Audit::on_arrival(Handle handle, const Offer& offer, Time t) {
   // Fit ever: what came through the door could be served alone, by the formula of run time.
   const std::int32_t longest = offer.request.prompt_tokens + most;
   LAW(most >= 0 && longest <= tokens_max_ && longest <= setup_.capacity.model_tokens_max, longest);
-  LAW(admission_blocks(longest, longest, longest, true) + watermark_ <= usable_, longest);
+  LAW(admission_blocks(longest, longest, longest, true) + (policy_.watermark_only_when_busy ? 0 : watermark_) <= usable_, longest);
   ++alive_;
   if (t > flight_.window.begin) flight_.first_arrival_within = std::min(flight_.first_arrival_within, t);
   LAW(scheduler_.audit());

@@ -27,8 +27,10 @@ PlainScheduler::PlainScheduler(const PlainConfig& config, std::vector<Offer> off
 }
 
 int PlainScheduler::longest() const {
-  std::int64_t most = std::min<std::int64_t>(config_.context_max,
-                                             (config_.blocks - config_.watermark) * config_.block_tokens);
+  // The watermark of V1 does not bind a request that is alone.
+  const std::int64_t kept = config_.engine == PlainEngine::vllm_v1 ? 0 : config_.watermark;
+  std::int64_t most =
+      std::min<std::int64_t>(config_.context_max, (config_.blocks - kept) * config_.block_tokens);
   if (!config_.chunked && config_.budget > 0) most = std::min<std::int64_t>(most, config_.budget);
   return static_cast<int>(most);
 }
