@@ -1,7 +1,7 @@
 #include "sim/fleet/driver.hpp"
 
 #include "tests/catch.hpp"
-#include "tests/support/stage.hpp"
+#include "tests/support/run_laws.hpp"
 
 using namespace foretoken;
 using namespace foretoken::laws;
@@ -23,15 +23,16 @@ class InTurn final : public Router {
 
 TEST_CASE("a fleet of one replica is that engine", "[property]") {
   for_each_seed(200, [](Draw& draw) {
-    const Setup setup = draw_setup(draw);
-    Stage stage(setup);
-    EventLog log;
-    Engine engine(stage.scheduler, stage.executor, log, setup.engine);
-    Engine* const engines[] = {&engine};
-    VirtualClock clock;
-    InTurn router(1);
-    LAW(foretoken::run(stage.source, engines, clock, &router).drained);
-    require_equal(log.entries(), log_of(setup).entries(), "fleet of one and engine");
+    fleet_of_one_is_the_engine(draw, [](const Setup& setup) {
+      Stage stage(setup);
+      EventLog log;
+      Engine engine(stage.scheduler, stage.executor, log, setup.engine);
+      Engine* const engines[] = {&engine};
+      VirtualClock clock;
+      InTurn router(1);
+      LAW(foretoken::run(stage.source, engines, clock, &router).drained);
+      return log;
+    });
   });
 }
 

@@ -6,6 +6,7 @@
 #include "sim/metrics/quantiles.hpp"
 #include "tests/catch.hpp"
 #include "tests/metrics/fake_run.hpp"
+#include "tests/support/part_laws.hpp"
 
 using namespace foretoken;
 using foretoken::test::Draw;
@@ -31,22 +32,7 @@ TEST_CASE("a histogram's quantiles are within its stated error and its mean is e
 }
 
 TEST_CASE("a progression counts as its loop does", "[property]") {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
-    Draw draw(seed);
-    Histogram closed;
-    Histogram loop;
-    const std::int64_t repeats = draw.between(0, 300);
-    const std::int64_t growth = draw.between(-1000, 1000) << draw.between(0, 10);
-    const std::int64_t least = draw.between(0, 1 << 20);
-    const std::int64_t first = growth < 0 ? least - growth * std::max<std::int64_t>(0, repeats - 1) : least;
-    const std::int64_t n = draw.between(0, 4);
-    closed.add_progression(first, growth, repeats, n);
-    for (std::int64_t j = 0; j < repeats; ++j) loop.add(first + growth * j, n);
-    REQUIRE(closed.count() == loop.count());
-    CHECK(closed.mean_ps() == loop.mean_ps());
-    CHECK(closed.max_ps() == loop.max_ps());
-    for (int q = 0; q <= 100; ++q) CHECK(closed.quantile_ps(q * 0.01) == loop.quantile_ps(q * 0.01));
-  }
+  laws::for_each_seed(500, [](laws::Draw& draw) { laws::progressions_are_loops<Histogram>(draw); });
 }
 
 TEST_CASE("merged histograms are the histogram of all samples, unlike a percentile of percentiles") {

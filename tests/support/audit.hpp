@@ -59,8 +59,8 @@ class Audit final : public Executor, public Observer {
     bool token_due = false;
     Time loading_until{};
     std::int32_t overtaken = 0;
-    std::int32_t evictions = 0;      // since anybody got a token or left
-    std::int64_t given_up = 0;       // blocks that its last eviction freed
+    std::int32_t evictions = 0;  // since anybody got a token or left
+    std::int64_t given_up = 0;   // blocks that its last eviction freed
     Time deadline = kNever;
     std::int64_t queue_rank = 0;
   };
@@ -126,6 +126,7 @@ class Audit final : public Executor, public Observer {
   Flight flight_;
   Time now_{};
   Time end_of_last_{};
+  Time busy_from_{};  // somebody has been there since then
   Time last_decision_{};
   std::uint64_t next_number_ = 0;
   std::uint64_t admissions_ = 0;

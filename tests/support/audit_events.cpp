@@ -70,8 +70,11 @@ void Audit::on_arrival(Handle handle, const Offer& offer, Time t) {
   // Fit ever: what came through the door could be served alone, by the formula of run time.
   const std::int32_t longest = offer.request.prompt_tokens + most;
   LAW(most >= 0 && longest <= tokens_max_ && longest <= setup_.capacity.model_tokens_max, longest);
-  LAW(admission_blocks(longest, longest, longest, true) + (policy_.watermark_only_when_busy ? 0 : watermark_) <= usable_, longest);
-  ++alive_;
+  LAW(admission_blocks(longest, longest, longest, true) +
+              (policy_.watermark_only_when_busy ? 0 : watermark_) <=
+          usable_,
+      longest);
+  if (alive_++ == 0) busy_from_ = t;
   if (t > flight_.window.begin) flight_.first_arrival_within = std::min(flight_.first_arrival_within, t);
   LAW(scheduler_.audit());
 }

@@ -8,7 +8,12 @@ namespace foretoken::laws {
 Window Audit::launch(const StepPlan& plan, Time begin) {
   clock(begin);
   LAW(plan.number == next_number_++, plan.number);
+  // Only a rule that waits for company, or for blocks on their way, leaves a device without work.
+  const bool may_idle = policy_.join == Join::count_or_timeout ||
+                        (policy_.preempt == PreemptMode::swap && setup_.capacity.transfers_overlap);
   LAW(begin >= end_of_last_);
+  LAW(may_idle || begin == std::max(end_of_last_, busy_from_), "idle while somebody waits",
+      picoseconds(begin));
   // An arrival cuts a window at the first boundary that is not before it; at depth 1 the next step is decided
   // already.
   if (flight_.plan != nullptr && flight_.window.end_known && flight_.reported > 1 + policy_.depth)
@@ -24,6 +29,8 @@ Window Audit::launch(const StepPlan& plan, Time begin) {
   for (const Admission& a : plan.admissions) {
     const Life& l = life(a.request);
     LAW(l.place == Where::gone || (l.place == Where::resident && l.slot == a.slot));
+    LAW(a.swapped_in || !policy_.freeze_after_preemption || plan.evictions.empty(),
+        "admitted in a step that preempted", static_cast<unsigned>(l.id));
   }
   Flight flight;
   flight.plan = &plan;

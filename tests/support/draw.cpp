@@ -69,6 +69,7 @@ std::optional<std::uint64_t> number_from(const char* name) {
 
 void Draw::note(const std::string& text) {
   const std::size_t used = std::strlen(now_running.data());
+  if (used + 2 >= now_running.size()) return;
   const std::size_t room = now_running.size() - used - 2;
   const std::size_t length = std::min(room, text.size());
   std::memcpy(now_running.data() + used, text.data(), length);

@@ -5,7 +5,7 @@
 
 #include "sim/presets.hpp"
 #include "tests/catch.hpp"
-#include "tests/theory/queue.hpp"
+#include "tests/support/queue.hpp"
 
 using namespace foretoken;
 using namespace foretoken::laws;
@@ -61,22 +61,6 @@ Setup one_at_a_time(const Preset& preset, int depth) {
   return setup;
 }
 
-/// Arrival, then service in turn: what a server with one place at a time must do. `extra(i)` is how long it
-/// is taken after the end of request i.
-template <class Extra>
-void require_lindley(const Setup& setup, const QueueRun& run, const Extra& extra) {
-  std::int64_t is_free = 0;
-  for (std::size_t i = 0; i < run.visits.size(); ++i) {
-    const Visit& v = run.visits[i];
-    const std::int64_t arrival = picoseconds(v.arrival);
-    const std::int64_t wait = std::max<std::int64_t>(0, is_free - arrival);
-    const std::int64_t service = service_ps(setup.prices, v.prompt_tokens, v.output_tokens);
-    LAW(v.wait() == wait, i, v.wait(), wait);
-    LAW(v.sojourn() == wait + service, i, v.sojourn(), wait, service);
-    is_free = arrival + wait + service + extra(i);
-  }
-}
-
 }  // namespace
 
 TEST_CASE("Lindley: with one sequence at a time every preset is the same first-come queue", "[theory]") {
@@ -91,7 +75,7 @@ TEST_CASE("Lindley: with one sequence at a time every preset is the same first-c
         setup.engine.skip_ahead = draw.chance(0.7);
         setup.scheduler.fast_paths = draw.chance(0.7);
         draw.note(std::string(preset.name) + " depth " + std::to_string(depth));
-        require_lindley(setup, run_queue(setup), [](std::size_t) { return 0; });
+        require_lindley(setup, run_queue(setup));
       }
     }
   });
@@ -134,17 +118,8 @@ TEST_CASE("Little: the integral of the number in the system is the sum of the ti
         item.offer.output_tokens = std::min(item.offer.output_tokens, r.max_new_tokens);
     }
     const QueueRun run = run_queue(setup);
-    std::int64_t lives = 0;
-    std::array<std::int64_t, kClasses> by_class{};
-    for (const Visit& v : run.visits) {
-      LAW(v.end != kNever && v.sojourn() >= 0);
-      lives += v.sojourn();
-      by_class[v.slo_class] += v.sojourn();
-    }
     LAW(run.visits.size() == setup.items.size());
-    LAW(run.alive_ps == lives, run.alive_ps, lives);
-    for (std::size_t k = 0; k < kClasses; ++k) LAW(run.class_ps[k] == by_class[k], k);
-    LAW(std::accumulate(run.class_ps.begin(), run.class_ps.end(), std::int64_t{0}) == lives);
+    require_little(run);
   });
 }
 

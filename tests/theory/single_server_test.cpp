@@ -2,23 +2,12 @@
 #include <memory>
 
 #include "tests/catch.hpp"
-#include "tests/theory/queue.hpp"
+#include "tests/support/queue.hpp"
 
 using namespace foretoken;
 using namespace foretoken::theory;
 
 namespace {
-
-constexpr std::size_t kReplicates = 20;
-constexpr std::int64_t kWarmUp = 2000;
-constexpr std::int64_t kCounted = 12000;
-
-/// Mean wait of the counted requests, in picoseconds.
-double mean_wait(const QueueRun& run) {
-  double sum = 0;
-  for (std::size_t i = kWarmUp; i < run.visits.size(); ++i) sum += static_cast<double>(run.visits[i].wait());
-  return sum / static_cast<double>(kCounted);
-}
 
 /// First and second moment of the service times of the counted requests.
 struct Moments {
@@ -35,24 +24,6 @@ Moments service_moments(const QueueRun& run) {
   return moments;
 }
 
-/// A millisecond to every step, so that whole nanoseconds between arrivals are as good as real numbers.
-laws::Setup millisecond_server() {
-  laws::Setup setup = single_server();
-  setup.prices = {};
-  setup.prices.step = 200'000'000;
-  setup.prices.chunk_token = 1'000'000;
-  setup.prices.decode_row = 50'000'000;
-  setup.prices.context_token = 0;
-  return setup;
-}
-
-/// Holds the interval to the value and to being narrow enough to tell.
-void require_mean(const Interval& interval, double expected, double relative_width_max) {
-  INFO("mean " << interval.mean << " +- " << interval.half << ", theory " << expected);
-  CHECK(interval.holds(expected));
-  CHECK(interval.half < relative_width_max * expected);
-}
-
 }  // namespace
 
 TEST_CASE("M/D/1: the mean wait is that of Pollaczek and Khinchine at every load", "[theory]") {
@@ -61,16 +32,7 @@ TEST_CASE("M/D/1: the mean wait is that of Pollaczek and Khinchine at every load
   const std::int64_t service = 1'000'000'000;
   REQUIRE(service_ps(setup.prices, 300, 3) == service);
   for (const double load : {0.3, 0.5, 0.7, 0.8, 0.9}) {
-    std::vector<double> waits;
-    for (std::size_t r = 0; r < kReplicates; ++r) {
-      WorkloadSpec spec = poisson(1000.0 * load, kWarmUp + kCounted, 100 + r);
-      spec.classes[0].prompt_tokens = fixed_length(300);
-      spec.classes[0].output_tokens = fixed_length(3);
-      const auto source = make_source(spec);
-      const QueueRun run = run_queue(setup, *source);
-      REQUIRE(run.visits.size() == static_cast<std::size_t>(kWarmUp + kCounted));
-      waits.push_back(mean_wait(run));
-    }
+    const std::vector<double> waits = deterministic_waits(setup, load, fixed_length(3));
     INFO("load " << load);
     const double expected = load * static_cast<double>(service) / (2 * (1 - load));
     require_mean(interval_of(waits), expected, 0.12);

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "sim/workload/workload.hpp"
@@ -72,5 +73,25 @@ struct Interval {
 };
 /// From at least 20 replicates; the quantile is that of 19 degrees of freedom, which is wide for more.
 Interval interval_of(const std::vector<double>& replicates);
+
+/// Arrival, then service in turn: what a server with one place at a time must do. `extra(i)` is how long it
+/// is taken after the end of request i.
+void require_lindley(const laws::Setup& setup, const QueueRun& run,
+                     const std::function<std::int64_t(std::size_t)>& extra = {});
+/// The integral of the number in the system is the sum of the times in it, in all and by class.
+void require_little(const QueueRun& run);
+
+inline constexpr std::size_t kReplicates = 20;
+/// Requests of a replicate that are not counted, and those that are.
+inline constexpr std::int64_t kWarmUp = 2000, kCounted = 12000;
+/// One at a time, with round prices: whole nanoseconds between arrivals are as good as real numbers.
+laws::Setup millisecond_server();
+/// Mean wait of the counted requests, in picoseconds.
+double mean_wait(const QueueRun& run);
+/// Mean waits of replicates with Poisson arrivals, 1000 a second times the load, and prompts of 300 tokens:
+/// with answers of 3, a millisecond of service each.
+std::vector<double> deterministic_waits(const laws::Setup& setup, double load, const LengthSpec& answers);
+/// Holds the interval to the value and to being narrow enough to tell.
+void require_mean(const Interval& interval, double expected, double relative_width_max);
 
 }  // namespace foretoken::theory

@@ -1,5 +1,6 @@
-#include "tests/theory/queue.hpp"
+#include "tests/support/queue.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -149,6 +150,68 @@ std::vector<laws::Item> items_of(const WorkloadSpec& spec) {
     items.push_back(std::move(item));
   }
   return items;
+}
+
+void require_lindley(const laws::Setup& setup, const QueueRun& run,
+                     const std::function<std::int64_t(std::size_t)>& extra) {
+  std::int64_t is_free = 0;
+  for (std::size_t i = 0; i < run.visits.size(); ++i) {
+    const Visit& v = run.visits[i];
+    const std::int64_t arrival = picoseconds(v.arrival);
+    const std::int64_t wait = std::max<std::int64_t>(0, is_free - arrival);
+    const std::int64_t service = service_ps(setup.prices, v.prompt_tokens, v.output_tokens);
+    LAW(v.wait() == wait, i, v.wait(), wait);
+    LAW(v.sojourn() == wait + service, i, v.sojourn(), wait, service);
+    is_free = arrival + wait + service + (extra ? extra(i) : 0);
+  }
+}
+
+void require_little(const QueueRun& run) {
+  std::int64_t lives = 0;
+  std::array<std::int64_t, kClasses> by_class{};
+  for (const Visit& v : run.visits) {
+    LAW(v.end != kNever && v.sojourn() >= 0);
+    lives += v.sojourn();
+    by_class[v.slo_class] += v.sojourn();
+  }
+  LAW(run.alive_ps == lives, run.alive_ps, lives);
+  for (std::size_t k = 0; k < kClasses; ++k) LAW(run.class_ps[k] == by_class[k], k);
+  LAW(std::accumulate(run.class_ps.begin(), run.class_ps.end(), std::int64_t{0}) == lives);
+}
+
+laws::Setup millisecond_server() {
+  laws::Setup setup = single_server();
+  setup.prices = {};
+  setup.prices.step = 200'000'000;
+  setup.prices.chunk_token = 1'000'000;
+  setup.prices.decode_row = 50'000'000;
+  setup.prices.context_token = 0;
+  return setup;
+}
+
+double mean_wait(const QueueRun& run) {
+  double sum = 0;
+  for (std::size_t i = kWarmUp; i < run.visits.size(); ++i) sum += static_cast<double>(run.visits[i].wait());
+  return sum / static_cast<double>(kCounted);
+}
+
+std::vector<double> deterministic_waits(const laws::Setup& setup, double load, const LengthSpec& answers) {
+  std::vector<double> waits;
+  for (std::size_t r = 0; r < kReplicates; ++r) {
+    WorkloadSpec spec = poisson(1000.0 * load, kWarmUp + kCounted, 100 + r);
+    spec.classes[0].prompt_tokens = fixed_length(300);
+    spec.classes[0].output_tokens = answers;
+    const auto source = make_source(spec);
+    const QueueRun run = run_queue(setup, *source);
+    LAW(run.visits.size() == static_cast<std::size_t>(kWarmUp + kCounted));
+    waits.push_back(mean_wait(run));
+  }
+  return waits;
+}
+
+void require_mean(const Interval& interval, double expected, double relative_width_max) {
+  LAW(interval.holds(expected), "mean", interval.mean, "+-", interval.half, "but theory says", expected);
+  LAW(interval.half < relative_width_max * expected, "too wide to tell", interval.half, expected);
 }
 
 Interval interval_of(const std::vector<double>& replicates) {
