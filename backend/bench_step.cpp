@@ -1,12 +1,16 @@
 #include "backend/bench_step.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 
 #include "backend/kv_cache.hpp"
 #include "backend/transformer.hpp"
 #include "backend/weights.hpp"
+#include "kernels/bench/peaks.hpp"
+#include "kernels/cpu/isa.hpp"
 #include "models/cost.hpp"
+#include "models/device.hpp"
 
 namespace foretoken {
 namespace {
@@ -64,8 +68,56 @@ std::int64_t percentile(std::vector<std::int64_t>& values, double share) {
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
+/// Keeps a compiler from leaving out what nobody looks at.
+std::atomic<float> limit_sink;
+
+/// The two limits that no step can beat, read on the team that runs the steps.
+class Limits {
+ public:
+  Limits(Runtime<Cpu>& runtime, const Weights& weights)
+      : runtime_(runtime), memory_(weights.memory.front()), type_(weights.type) {}
+
+  void read() {
+    weights_ps_.push_back(time_ps([&] {
+      runtime_.run([&](const cpu::Team& team) {
+        const cpu::Range mine = cpu::split(static_cast<std::int64_t>(memory_.size() / kReadUnit), team.share);
+        limit_sink.store(bench::read_all(memory_.data() + static_cast<std::size_t>(mine.begin) * kReadUnit,
+                                   static_cast<std::size_t>(mine.end - mine.begin) * kReadUnit),
+                   std::memory_order_relaxed);
+      });
+    }));
+    const bench::PeakLoop loop = bench::peak_loop(cpu::active_isa(), type_);
+    const auto rounds = static_cast<long>(kPeakFlops / loop.flops_per_round);
+    peak_ps_.push_back(time_ps([&] {
+      runtime_.run([&](const cpu::Team&) { limit_sink.store(loop.run(rounds), std::memory_order_relaxed); });
+    }));
+    peak_flops_ = loop.flops_per_round * static_cast<double>(rounds) * runtime_.threads();
+  }
+  /// Of what was read since the last call.
+  DeviceSheet sheet() {
+    DeviceSheet sheet;
+    sheet.bandwidth_bytes_per_s =
+        static_cast<double>(memory_.size()) / (1e-12 * static_cast<double>(percentile(weights_ps_, 0.1)));
+    sheet.peak_flops_per_s.assign(static_cast<std::size_t>(Precision::int4) + 1,
+                                  peak_flops_ / (1e-12 * static_cast<double>(percentile(peak_ps_, 0.1))));
+    weights_ps_.clear();
+    peak_ps_.clear();
+    return sheet;
+  }
+
+ private:
+  static constexpr std::size_t kReadUnit = 256;
+  static constexpr double kPeakFlops = 5e8;  // per thread: about a millisecond
+  Runtime<Cpu>& runtime_;
+  const cpu::Buffer& memory_;
+  ElementType type_;
+  std::vector<std::int64_t> weights_ps_;
+  std::vector<std::int64_t> peak_ps_;
+  double peak_flops_ = 0;
+};
+
 BenchPoint time_case(const BenchCase& bench_case, Transformer<Cpu>& transformer, Runtime<Cpu>& runtime,
-                     double seconds) {
+                     Limits& limits, double seconds) {
   const StepRows rows = rows_of(bench_case);
   const auto step = [&] {
     transformer.prepare(rows);
@@ -83,6 +135,7 @@ BenchPoint time_case(const BenchCase& bench_case, Transformer<Cpu>& transformer,
     const std::int64_t step_time = time_ps(step);
     const std::int64_t product_time = time_ps(products);
     if (pass == 0) continue;  // touches buffers for the first time
+    limits.read();
     step_times.push_back(step_time);
     product_times.push_back(product_time);
   }
@@ -128,14 +181,15 @@ std::vector<BenchPoint> bench_steps(const ModelShape& shape, Runtime<Cpu>& runti
   KvCache cache(runtime, layout, blocks, 0);
   Transformer<Cpu> transformer(runtime, weights, layout, cache.pool(), positions);
   const Precision precision = options.type == ElementType::bf16 ? Precision::bf16 : Precision::f32;
-  const HardwareFloor floor = make_floor(shape, precision, precision, options.limits);
+  Limits limits(runtime, weights);
   std::vector<BenchPoint> points;
   for (const BenchCase& bench_case : cases) {
     if (progress)
       progress(bench_case.batch > 0 ? "decode of " + std::to_string(bench_case.batch)
                                     : "prefill of " + std::to_string(bench_case.prompt));
-    points.push_back(time_case(bench_case, transformer, runtime, options.seconds_per_case));
+    points.push_back(time_case(bench_case, transformer, runtime, limits, options.seconds_per_case));
     ChunkFeatures chunk;
+    const HardwareFloor floor = make_floor(shape, precision, precision, limits.sheet());
     points.back().floor_ps = floor_ps(floor, features_of(bench_case, chunk));
     points.back().share_of_floor =
         static_cast<double>(points.back().floor_ps) / static_cast<double>(points.back().step_p10_ps);

@@ -7,7 +7,6 @@
 
 #include "backend/runtime.hpp"
 #include "kernels/element.hpp"
-#include "models/device.hpp"
 #include "models/shape.hpp"
 
 namespace foretoken {
@@ -32,12 +31,10 @@ struct BenchStepOptions {
   std::uint64_t seed = 1;
   /// Time spent on each case.
   double seconds_per_case = 2.0;
-  /// What the machine can do at most; shares of the floor are 0 without it.
-  DeviceSheet limits;
 };
 
 /// What became of a case. Shares compare the 10th percentile of times with the 10th percentile, from
-/// alternating runs.
+/// alternating runs; so does the floor, from readings of the weights and of the arithmetic peak in between.
 struct BenchPoint {
   /// "decode" or "prefill".
   std::string phase;

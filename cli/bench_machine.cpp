@@ -202,10 +202,8 @@ int run_step(const Options& options) {
   const int threads = threads_of(options);
   const double total = options.seconds > 0 ? options.seconds : 16.0;
   const std::vector<BenchCase> cases = standard_bench_cases();
-  how.seconds_per_case = 0.75 * total / static_cast<double>(cases.size());
+  how.seconds_per_case = total / static_cast<double>(cases.size());
   Log log(options.common);
-  log.progress("measuring the machine's limits");
-  how.limits = machine_sheet(bench::measure_limits(threads, 0.25 * total), threads);
   Runtime<Cpu> runtime(threads);
   const auto points = bench_steps(shape, runtime, cases, how, [&](std::string_view text) {
     log.progress("timing " + std::string(text));

@@ -23,15 +23,20 @@ inline constexpr std::int64_t kPanelStepBytes = 64;
 /// those are in flight at once, which is what a batch of 8 is short of.
 inline constexpr int kUnroll = 4;
 
-/// A stretch of memory to be fetched into the second-level cache alongside, some lines a round.
+/// A stretch of memory to be fetched alongside, some lines a round: into the first-level cache where this
+/// very tile will read it, into the second where a later one will.
 struct Ahead {
   const std::byte* next = nullptr;
   int lines_per_round = 0;
+  bool is_soon = false;
 };
 
 inline void fetch_round(Ahead& ahead) {
   for (int line = 0; line < ahead.lines_per_round; ++line, ahead.next += 64)
-    __builtin_prefetch(ahead.next, 0, 2);
+    if (ahead.is_soon)
+      __builtin_prefetch(ahead.next, 0, 3);
+    else
+      __builtin_prefetch(ahead.next, 0, 2);
 }
 
 template <class O, int R, int P>
