@@ -25,6 +25,18 @@ LiveOptions live_options(const Scenario& scenario, const Scheduler& scheduler, E
   return options;
 }
 
+/// A run that is stopped, or ended by a fault in its trace, leaves a step to the threads; nothing it uses may
+/// go before it has ended.
+struct LastStep {
+  explicit LastStep(Engine& engine_in) : engine(engine_in) {}
+  LastStep(const LastStep&) = delete;
+  LastStep& operator=(const LastStep&) = delete;
+  ~LastStep() {
+    if (engine.must_join()) engine.join();
+  }
+  Engine& engine;
+};
+
 }  // namespace
 
 LiveModel::LiveModel(const ModelShape& shape, ElementType type, int threads, std::uint64_t seed)
@@ -53,6 +65,8 @@ LiveRun run_live(const Scenario& scenario, LiveModel& model, Observer* watcher,
   if (watcher != nullptr) observers.push_back(watcher);
   ObserverList all(observers);
   Engine engine(scheduler, executor, all, {.skip_ahead = false});
+  // A run that is stopped, or ended by a fault in its trace, leaves a step to the threads.
+  const LastStep last_step(engine);
   Engine* const engines[] = {&engine};
   RunLimits limits;
   limits.horizon = after(Time{}, scenario.horizon);

@@ -135,7 +135,8 @@ class Validator {
     CapacityOptions search;
     search.stop = options_.stop;
     result_.capacity_per_s = find_capacity(scenario_, search).rate_per_s;
-    if (!(result_.capacity_per_s > 0))
+    if (options_.stop != nullptr && options_.stop->load()) result_.stopped = true;
+    if (!result_.stopped && !(result_.capacity_per_s > 0))
       throw InfeasibleError("no rate is served at which 99 % of the requests finish");
     std::optional<double> before = drift();
     for (const double load : options_.loads) {

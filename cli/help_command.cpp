@@ -19,7 +19,7 @@ constexpr std::string_view kExitCodes =
     4  the simulated system cannot exist: the model does not fit, nothing can ever be admitted
     5  an internal error: please report it
     6  a device or the operating system refused: memory, a full disk, no GPU
-  130  Ctrl-C; what was done until then is printed
+  130  Ctrl-C or SIGTERM; what was done until then is printed
 )";
 
 constexpr std::string_view kThresholds =

@@ -40,6 +40,12 @@ struct CalibrateOptionSet {
   bool is_dry = false;
 };
 
+Json live_document(const LiveRun& run) {
+  Json document = report_json(run.report, run.context);
+  if (run.stopped) document.set("interrupted", true);
+  return document;
+}
+
 int run_live_command(const LiveOptionSet& options) {
   check_output(options.output, "table|md|csv|json");
   if (options.backend != "cpu") {
@@ -70,7 +76,7 @@ int run_live_command(const LiveOptionSet& options) {
   run.context.inputs = input_hashes(scenario);
   if (!options.common.quiet) std::cerr << warnings_text(run.report) << std::flush;
   deliver(options.output, [&](std::string_view form) {
-    if (form == "json") return report_json(run.report, run.context).dump(2) + "\n";
+    if (form == "json") return live_document(run).dump(2) + "\n";
     if (form == "md") return report_markdown(run.report, run.context);
     if (form == "csv") return report_csv(run.report);
     return report_table(run.report, run.context, {table_columns(), wants_color(options.common)});
@@ -100,6 +106,9 @@ int run_calibrate_command(const CalibrateOptionSet& options) {
   check_output(options.output, "table|md|csv|json");
   const Scenario scenario = load_scenario(options.scenario);
   if (!scenario.shape) throw InputError("calibrate: expected a scenario with a model, found none");
+  if (!(options.seconds > 0 && options.seconds <= 86400))
+    throw UsageError("--seconds: expected a time above 0 and up to a day");
+  check_folder(options.to);
   if (options.is_dry) {
     print_result(scenario_to_json(scenario).dump(2) + "\n");
     return kExitOk;
@@ -108,7 +117,10 @@ int run_calibrate_command(const CalibrateOptionSet& options) {
   LiveModel model = live_model(scenario, options.threads);
   const Profile profile =
       measure_profile(scenario, model, options.seconds, [&](std::string_view text) { log.progress(text); });
-  if (interrupted()) return kExitInterrupted;
+  if (interrupted()) {
+    log.note("interrupted: no profile was written");
+    return kExitInterrupted;
+  }
   write_profile(options.to, profile);
   log.note("profile " + options.to + ", hash " + profile.hash);
   deliver(options.output, [&](std::string_view form) {
@@ -120,6 +132,8 @@ int run_calibrate_command(const CalibrateOptionSet& options) {
 }  // namespace
 
 LiveModel live_model(const Scenario& scenario, std::int64_t threads) {
+  if (threads < 0 || threads > 1024)
+    throw UsageError("--threads: expected 1 to 1024, or 0 for all processors");
   const bool is_f32 = scenario.deployment.weight_precision == Precision::f32;
   return LiveModel(*scenario.shape, is_f32 ? ElementType::f32 : ElementType::bf16, static_cast<int>(threads),
                    scenario.seed);
@@ -131,7 +145,7 @@ Profile measure_profile(const Scenario& scenario, LiveModel& model, double secon
   progress("calibrate: the machine's limits");
   const int threads = model.runtime->threads();
   ProfileOrigin origin;
-  origin.limits = machine_sheet(bench::measure_limits(threads, 4.0), threads);
+  origin.limits = machine_sheet(bench::measure_limits(threads, std::min(4.0, 0.1 * seconds_max)), threads);
   origin.device = "CPU";
   origin.driver = std::string(cpu::isa_name(cpu::active_isa()));
   origin.clocks = "as found";
@@ -148,6 +162,8 @@ Profile measure_profile(const Scenario& scenario, LiveModel& model, double secon
   how.progress = progress;
   how.stop = &interrupted();
   const Calibration measured = calibrate(model, how);
+  // Half the shapes make no profile; the callers look at the flag, too.
+  if (interrupted()) return {};
   progress("calibrate: fitting " + std::to_string(measured.samples.size()) + " timed steps");
   return fit_profile(measured.samples, origin, measured.transfers);
 }

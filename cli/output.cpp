@@ -52,9 +52,9 @@ std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
 }
 
-extern "C" void on_interrupt(int) {
+extern "C" void on_interrupt(int number) {
   interrupted().store(true);
-  std::signal(SIGINT, SIG_DFL);
+  std::signal(number, SIG_DFL);
 }
 
 extern "C" void on_abort(int) { _exit(kExitInternal); }
@@ -78,7 +78,10 @@ void add_output(CommandSpec& command, OutputOptions& options) {
 
 void check_output(const OutputOptions& options, std::string_view forms) {
   std::vector<std::string> wanted = {form_of_stdout(options)};
-  for (const std::string& file : options.files) wanted.push_back(form_of_file(file));
+  for (const std::string& file : options.files) {
+    wanted.push_back(form_of_file(file));
+    check_folder(file);
+  }
   const std::vector<std::string_view> known = split(forms, '|');
   for (const std::string& form : wanted) {
     if (std::find(known.begin(), known.end(), form) != known.end()) continue;
@@ -88,6 +91,13 @@ void check_output(const OutputOptions& options, std::string_view forms) {
     throw UsageError("-o: expected one of " + expected + ", found \"" + form + "\"" +
                      (near.empty() ? "" : " (did you mean \"" + near + "\"?)"));
   }
+}
+
+void check_folder(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code failed;
+  if (folder.empty() || std::filesystem::is_directory(folder, failed)) return;
+  throw DeviceError(path + ": cannot write: there is no folder " + folder.string());
 }
 
 void deliver(const OutputOptions& options, const Renderer& render) {
@@ -160,6 +170,7 @@ std::atomic<bool>& interrupted() {
 void install_signal_handlers() {
   interrupted().store(false);
   std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGABRT, on_abort);
 }

@@ -30,6 +30,8 @@ void add_output(CommandSpec& command, OutputOptions& options);
 /// Makes text of a result in a form: "table", "md", "csv", "json" or "jsonl"; an empty text says that the
 /// command has none such.
 using Renderer = std::function<std::string(std::string_view form)>;
+/// Refuses a file to write whose folder does not exist, before any work is done: a DeviceError.
+void check_folder(const std::string& path);
 /// Prints the result and writes the copies. A UsageError for a form that is unknown or that the command does
 /// not have.
 void deliver(const OutputOptions& options, const Renderer& render);
@@ -69,8 +71,8 @@ class Log {
 
 /// Set by the first Ctrl-C; the second one ends the program. Long work looks at it and returns what it has.
 std::atomic<bool>& interrupted();
-/// From now on Ctrl-C sets `interrupted`, a closed pipe is an error code, and an abort has the exit code of
-/// an internal error.
+/// From now on Ctrl-C and SIGTERM set `interrupted` (a second one ends the program at once), a closed pipe is
+/// an error code, and an abort has the exit code of an internal error.
 void install_signal_handlers();
 
 }  // namespace foretoken

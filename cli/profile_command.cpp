@@ -7,6 +7,7 @@
 #include "cli/output.hpp"
 #include "cli/text_table.hpp"
 #include "models/profile.hpp"
+#include "sim/base/error.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/resources.hpp"
 #include "sim/base/text.hpp"
@@ -30,6 +31,7 @@ std::vector<std::string> profile_paths(const std::string& folder) {
   std::vector<std::string> paths;
   for (const std::string& path : resource_paths(kShipped)) paths.push_back("shipped:" + path);
   std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) throw input_error(folder, "a folder", "none");
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();

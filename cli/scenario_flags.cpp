@@ -76,8 +76,8 @@ Scenario load_scenario(const ScenarioFlags& flags) {
   const auto add = [&](const char* flag, const char* path, Json value) {
     overrides.push_back({flag, path, std::move(value)});
   };
-  if (flags.seed >= 0) add("--seed", "seed", flags.seed);
-  if (flags.replicates > 0) add("--replicates", "replicates", flags.replicates);
+  if (flags.seed != kNotGiven) add("--seed", "seed", flags.seed);
+  if (flags.replicates != kNotGiven) add("--replicates", "replicates", flags.replicates);
   if (!flags.horizon.empty())
     add("--horizon", "horizon_s", seconds(parse_duration_flag(flags.horizon, "--horizon")));
   if (!flags.profile.empty()) add("--profile", "cost", Json::object({{"profile", absolute(flags.profile)}}));
@@ -85,7 +85,10 @@ Scenario load_scenario(const ScenarioFlags& flags) {
   for (const std::string& text : flags.slo) scenario.slo.push_back(parse_slo(text));
   if (!flags.trace.empty()) change_trace(scenario, flags);
   if (flags.requests > 0) scenario.workload.requests = flags.requests;
-  if (flags.rate_per_s < 0) throw UsageError("--rate: expected a rate above 0, found a negative one");
+  if (flags.requests < 0) throw UsageError("--requests: expected a number that is not negative");
+  if (!(flags.rate_per_s >= 0 && flags.rate_per_s <= 1e9))
+    throw UsageError("--rate: expected a rate above 0 and up to 1e9 per second, found " +
+                     std::to_string(flags.rate_per_s));
   if (flags.rate_per_s > 0) scenario = at_rate(scenario, flags.rate_per_s);
   return scenario;
 }

@@ -9,6 +9,9 @@
 
 namespace foretoken {
 
+/// What stands for a number that was not given: the scenario's own holds, and any other is checked like it.
+inline constexpr std::int64_t kNotGiven = INT64_MIN;
+
 /// Flags that choose a scenario and change it, the same in every command that runs one.
 struct ScenarioFlags {
   std::string scenario;          ///< Path, "-" or the name of a shipped one.
@@ -21,8 +24,8 @@ struct ScenarioFlags {
   std::string horizon;           ///< Duration.
   double rate_per_s = 0;         ///< 0: as the scenario says.
   std::int64_t requests = 0;     ///< 0: as the scenario says.
-  std::int64_t seed = -1;        ///< Negative: as the scenario says.
-  std::int64_t replicates = 0;   ///< 0: as the scenario says.
+  std::int64_t seed = kNotGiven;
+  std::int64_t replicates = kNotGiven;
 };
 
 /// The flags as options; `scenario` is the positional argument.

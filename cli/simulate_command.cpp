@@ -125,16 +125,18 @@ int run_capacity(const Options& options, const Scenario& scenario) {
     if (form != "json")
       return table.render(form, table_columns()) + "\ncapacity " + short_number(found.rate_per_s) +
              " req/s: the highest rate at which at least 99 % of the offered requests are served\n";
-    return dump(Json::object({{"schema_version", kReportSchemaVersion},
-                              {"tool_version", build_info().version},
-                              {"command", "simulate --capacity"},
-                              {"config", scenario_to_json(scenario)},
-                              {"inputs", input_hashes(scenario)},
-                              {"seed", scenario.seed},
-                              {"result", Json::object({{"capacity_per_s", found.rate_per_s},
-                                                       {"served_share", found.served_share},
-                                                       {"rate_failed_per_s", found.rate_failed_per_s},
-                                                       {"points", points}})}}));
+    Json document = Json::object({{"schema_version", kReportSchemaVersion},
+                                  {"tool_version", build_info().version},
+                                  {"command", "simulate --capacity"},
+                                  {"config", scenario_to_json(scenario)},
+                                  {"inputs", input_hashes(scenario)},
+                                  {"seed", scenario.seed},
+                                  {"result", Json::object({{"capacity_per_s", found.rate_per_s},
+                                                           {"served_share", found.served_share},
+                                                           {"rate_failed_per_s", found.rate_failed_per_s},
+                                                           {"points", points}})}});
+    if (found.stopped) document.set("interrupted", true);
+    return dump(document);
   });
   if (found.stopped) return kExitInterrupted;
   return found.rate_per_s > 0 ? kExitOk : kExitFinding;
@@ -143,6 +145,7 @@ int run_capacity(const Options& options, const Scenario& scenario) {
 int run(const Options& options) {
   check_output(options.output, kForms);
   static_cast<void>(wants_color(options.common));
+  if (options.jobs < 1) throw UsageError("--jobs: expected at least 1");
   const Scenario scenario = load_scenario(options.scenario);
   if (options.is_dry) {
     static_cast<void>(scenario_cost(scenario));

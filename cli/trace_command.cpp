@@ -23,10 +23,11 @@ constexpr int kSchemaVersion = 1;
 /// What becomes of a row that is copied.
 enum class Verdict { keep, skip, stop };
 
-/// SHA-256 of the bytes on disk, as sha256sum prints it; empty for standard input.
+/// SHA-256 of the bytes on disk, as sha256sum prints it; empty for standard input and pipes.
 std::string file_sha256(const std::string& path) {
+  // A pipe cannot be read twice: opening it again would wait for ever.
+  if (!std::filesystem::is_regular_file(path)) return "";
   std::ifstream file(path, std::ios::binary);
-  if (path == "-" || !file) return "";
   Sha256 hash;
   std::string chunk(std::size_t{1} << 20, '\0');
   while (file.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || file.gcount() > 0) {
@@ -274,6 +275,7 @@ void trace_convert(const TraceConvertOptions& options, std::ostream& log) {
 void trace_head(const TraceHeadOptions& options, std::ostream& log) {
   const std::int64_t from_ns = options.from.count() / 1000;
   const std::int64_t to_ns = options.to == kForever ? INT64_MAX : options.to.count() / 1000;
+  if (options.count < 0) throw UsageError("-n: expected a number that is not negative");
   std::int64_t kept = 0;
   std::unordered_set<std::string> ids;
   copy_trace(options.input, options.output, "foretoken trace head", log, [&](TraceRecord& record) {
@@ -290,6 +292,8 @@ void trace_head(const TraceHeadOptions& options, std::ostream& log) {
 }
 
 void trace_scale(const TraceScaleOptions& options, std::ostream& log) {
+  if (!std::isfinite(options.rate_per_s) || !std::isfinite(options.factor))
+    throw UsageError("--rate and --factor: expected a finite number");
   const bool by_rate = options.rate_per_s > 0.0, by_factor = options.factor > 0.0;
   if (by_rate == by_factor)
     throw UsageError("expected one of --rate and --factor above 0, found " +

@@ -157,7 +157,7 @@ WorkloadSpec synthetic_workload(const Options& options) {
   WorkloadSpec workload;
   if (options.arrivals != "poisson" && options.arrivals != "gamma")
     throw UsageError("--arrivals: expected poisson or gamma, found \"" + options.arrivals + "\"");
-  if (options.rate <= 0) throw UsageError("--rate: expected requests per second, found none");
+  if (!(options.rate > 0)) throw UsageError("--rate: expected requests per second, found none");
   workload.arrivals.kind = options.arrivals == "gamma" ? ArrivalKind::gamma : ArrivalKind::poisson;
   workload.arrivals.rate_per_s = options.rate;
   workload.arrivals.cv = options.cv;

@@ -119,6 +119,8 @@ int run_validate(const Options& options) {
   if (!scenario.shape) throw InputError("validate: expected a scenario with a model, found none");
   if (options.repeats < 1) throw UsageError("--repeats: expected at least 1");
   if (options.is_dry) {
+    static_cast<void>(scenario_cost(scenario));
+    static_cast<void>(make_source(scenario.workload));
     print_result(scenario_to_json(scenario).dump(2) + "\n");
     return kExitOk;
   }

@@ -161,6 +161,7 @@ Json file_hash(const std::string& path) {
     const auto text = resource(path.substr(kShipped.size()));
     return text ? Json(sha256(*text)) : Json();
   }
+  if (!std::filesystem::is_regular_file(path)) return Json();  // A pipe cannot be opened twice.
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
   if (!file) return Json();
   Sha256 hash;

@@ -215,6 +215,7 @@ struct AtomicFile::State {
     while (!text.empty()) {
       const ssize_t count = ::write(descriptor, text.data(), text.size());
       if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && errno == EPIPE && path == "-") return;  // A reader that has left is no error.
       if (count < 0) fail_write(path, reason(errno));
       text.remove_prefix(static_cast<std::size_t>(count));
     }
