@@ -100,10 +100,16 @@ Report predict(const Scenario& scenario, double rate_per_s) {
 
 /// The relative change of the rate at which the simulation has the live mean of e2e.
 double capacity_error(const Scenario& scenario, double rate_per_s, double live_e2e_s) {
+  const auto is_below = [&](double factor) {
+    return mean_s(predict(scenario, rate_per_s * factor), Metric::e2e) < live_e2e_s;
+  };
+  // A machine that became far slower or faster lies beyond any bracket that is written down here.
   double below = 0.8, above = 1.2;
+  for (int i = 0; i < 8 && !is_below(below); ++i) below *= 0.7;
+  for (int i = 0; i < 8 && is_below(above); ++i) above *= 1.4;
   for (int i = 0; i < 18; ++i) {
     const double middle = 0.5 * (below + above);
-    (mean_s(predict(scenario, rate_per_s * middle), Metric::e2e) < live_e2e_s ? below : above) = middle;
+    (is_below(middle) ? below : above) = middle;
   }
   return 0.5 * (below + above) - 1;
 }

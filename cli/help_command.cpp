@@ -73,8 +73,8 @@ constexpr std::string_view kOutput =
     R"(Output
   stdout has the result and nothing else; stderr has progress (on a terminal, or with -v), remarks
   and warnings.
-  -o table|md|csv|json|jsonl   form of what goes to stdout; --json is -o json
-  -O FILE                      a copy in the form of its extension: .txt, .md, .csv, .json, .jsonl;
+  -o table|md|csv|json         form of what goes to stdout; --json is -o json
+  -O FILE                      a copy in the form of its extension: .txt, .md, .csv, .json (.gz too);
                                may repeat
   Tables have at most 100 columns. JSON is one document with schema_version, tool_version, config,
   seed and inputs; nothing in it depends on the machine or the time of day, so that two runs give

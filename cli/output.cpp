@@ -30,9 +30,8 @@ std::string form_of_file(const std::string& path) {
   if (extension == ".md") return "md";
   if (extension == ".csv") return "csv";
   if (extension == ".json") return "json";
-  if (extension == ".jsonl") return "jsonl";
   if (extension == ".txt") return "table";
-  throw UsageError("-O " + path + ": expected a name ending in .txt, .md, .csv, .json or .jsonl (.gz too)");
+  throw UsageError("-O " + path + ": expected a name ending in .txt, .md, .csv or .json (.gz too)");
 }
 
 std::string form_of_stdout(const OutputOptions& options) { return options.json ? "json" : options.format; }
@@ -70,7 +69,7 @@ void add_common(CommandSpec& command, CommonOptions& options) {
 
 void add_output(CommandSpec& command, OutputOptions& options) {
   command.options.push_back(
-      {"-o,--output", &options.format, "FORM", "Form of the result: table, md, csv, json, jsonl"});
+      {"-o,--output", &options.format, "FORM", "Form of the result: table, md, csv, json"});
   command.options.push_back({"--json", &options.json, "", "The same as -o json"});
   command.options.push_back(
       {"-O,--output-file", &options.files, "FILE", "A copy, in the form of its extension; may repeat"});

@@ -110,7 +110,8 @@ std::string show_text(const Preset& preset) {
 std::string show(const Preset& preset, std::string_view form) {
   if (form == "json") {
     Json document = Json::object({{"schema_version", 1}});
-    for (const auto& [key, value] : preset_json(preset).as_object()) document.set(key, value);
+    const Json shown = preset_json(preset);
+    for (const auto& [key, value] : shown.as_object()) document.set(key, value);
     return document.dump(2) + "\n";
   }
   if (form == "table") return show_text(preset);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/base/error.hpp"
+#include "sim/base/text.hpp"
 #include "sim/simulation.hpp"
 
 namespace foretoken {
@@ -45,6 +46,8 @@ void change_trace(Scenario& scenario, const ScenarioFlags& flags) {
   workload.trace = TraceSpec{};
   workload.trace.path = flags.trace == "-" ? flags.trace : std::filesystem::path(flags.trace).string();
   workload.trace.read = trace_read_options(flags.read);
+  // Seeds of synthetic work mean nothing to a trace.
+  if (flags.replicates == kNotGiven) scenario.replicates = 1;
 }
 
 }  // namespace
@@ -84,12 +87,16 @@ Scenario load_scenario(const ScenarioFlags& flags) {
   Scenario scenario = resolve(document, overrides);
   for (const std::string& text : flags.slo) scenario.slo.push_back(parse_slo(text));
   if (!flags.trace.empty()) change_trace(scenario, flags);
-  if (flags.requests > 0) scenario.workload.requests = flags.requests;
-  if (flags.requests < 0) throw UsageError("--requests: expected a number that is not negative");
-  if (!(flags.rate_per_s >= 0 && flags.rate_per_s <= 1e9))
-    throw UsageError("--rate: expected a rate above 0 and up to 1e9 per second, found " +
-                     std::to_string(flags.rate_per_s));
-  if (flags.rate_per_s > 0) scenario = at_rate(scenario, flags.rate_per_s);
+  if (flags.requests != kNotGiven) {
+    if (flags.requests < 1) throw UsageError("--requests: expected at least 1");
+    scenario.workload.requests = flags.requests;
+  }
+  if (flags.rate_per_s != kRateNotGiven) {
+    if (!(flags.rate_per_s > 0 && flags.rate_per_s <= 1e9))
+      throw UsageError("--rate: expected a rate above 0 and up to 1e9 per second, found " +
+                       short_number(flags.rate_per_s));
+    scenario = at_rate(scenario, flags.rate_per_s);
+  }
   return scenario;
 }
 

@@ -11,6 +11,7 @@ namespace foretoken {
 
 /// What stands for a number that was not given: the scenario's own holds, and any other is checked like it.
 inline constexpr std::int64_t kNotGiven = INT64_MIN;
+inline constexpr double kRateNotGiven = -1e308;
 
 /// Flags that choose a scenario and change it, the same in every command that runs one.
 struct ScenarioFlags {
@@ -22,8 +23,8 @@ struct ScenarioFlags {
   TraceFlags read;               ///< How to read it.
   std::string profile;           ///< Takes the place of the cost.
   std::string horizon;           ///< Duration.
-  double rate_per_s = 0;         ///< 0: as the scenario says.
-  std::int64_t requests = 0;     ///< 0: as the scenario says.
+  double rate_per_s = kRateNotGiven;
+  std::int64_t requests = kNotGiven;
   std::int64_t seed = kNotGiven;
   std::int64_t replicates = kNotGiven;
 };

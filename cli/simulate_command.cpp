@@ -146,6 +146,8 @@ int run(const Options& options) {
   check_output(options.output, kForms);
   static_cast<void>(wants_color(options.common));
   if (options.jobs < 1) throw UsageError("--jobs: expected at least 1");
+  if (options.finds_capacity && !options.scenario.slo.empty())
+    throw UsageError("--capacity: expected no --slo, since the search asks what is served, not how fast");
   const Scenario scenario = load_scenario(options.scenario);
   if (options.is_dry) {
     static_cast<void>(scenario_cost(scenario));

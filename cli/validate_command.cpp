@@ -40,6 +40,8 @@ std::vector<double> parse_loads(const std::string& text) {
   return loads;
 }
 
+constexpr std::size_t kColumns = 100;
+
 std::string percent(double share) { return short_number(100 * share); }
 std::string milliseconds(double seconds) { return short_number(1e3 * seconds); }
 
@@ -76,10 +78,12 @@ std::string validation_text(const Validation& v, std::string_view form) {
             "drift: steps of the calibration timed again around the live runs; a machine that became slower\n"
             "by x % gives prices a bias of about -x %, which no cost model can foretell\n";
   }
-  text += "\ncapacity " + short_number(v.capacity_per_s) + " req/s; capacity error " +
-          percent(v.capacity_error) +
-          " %: the change of the arrival rate that explains the live e2e at the highest load\nprofile " +
-          v.profile_hash + ", frozen before the first live run\n";
+  text += "\n";
+  text += wrapped("capacity " + short_number(v.capacity_per_s) + " req/s; capacity error " +
+                      percent(v.capacity_error) +
+                      " %: the change of the arrival rate that explains the live e2e at the highest load",
+                  0, kColumns);
+  text += "profile " + v.profile_hash + "\nfrozen before the first live run\n";
   return text;
 }
 
@@ -125,7 +129,9 @@ int run_validate(const Options& options) {
     return kExitOk;
   }
   Log log(options.common);
-  log.note("profile hash " + scenario_cost(scenario).cost->hash() + ", frozen before the first live run");
+  const std::string hash = scenario.cost.kind == CostKind::profile ? read_profile(scenario.cost.profile).hash
+                                                                   : scenario_cost(scenario).cost->hash();
+  log.note("profile hash " + hash + ", frozen before the first live run");
   LiveModel model = live_model(scenario, options.threads);
   const Validation v = run_validation(scenario, model, options, log, false);
   deliver(options.output, [&](std::string_view form) {

@@ -16,7 +16,6 @@ using Settings = EngineSettings;
 using Context = EngineContext;
 using Parameter = EngineParameter;
 
-
 /// The default of a whole number, unless a value is given.
 std::int64_t or_else(const Json& value, std::int64_t derived) {
   return value.is_null() ? derived : value.as_int64();

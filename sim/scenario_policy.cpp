@@ -160,6 +160,9 @@ void check_policy(const Policy& policy, const Capacity& capacity, const std::str
           "head_of_line \"bounded_skip\" with overtakes_max", "\"stop\"");
   require(policy.preempt != PreemptMode::swap || capacity.host_blocks > 0,
           "host blocks to swap to (engine.swap_space or memory.host_blocks)", "none");
+  // Shared blocks that move to the host would be missed by those who share them.
+  require(policy.preempt != PreemptMode::swap || !policy.prefix_cache,
+          "preempt \"recompute\" with the prefix cache", "\"swap\"");
   const std::int64_t usable = capacity.kv_blocks - policy.null_blocks;
   const std::int64_t longest =
       (std::int64_t{capacity.model_tokens_max} + policy.block_tokens - 1) / policy.block_tokens;

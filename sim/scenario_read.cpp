@@ -14,7 +14,6 @@
 namespace foretoken {
 namespace {
 
-
 /// A section's rows as an object with every key.
 Json read_rows(JsonReader& reader, std::string_view section) {
   Json values = Json::object();

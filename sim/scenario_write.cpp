@@ -7,7 +7,6 @@
 namespace foretoken {
 namespace {
 
-
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 Json cost_to_json(const CostConfig& cost) {

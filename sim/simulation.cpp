@@ -228,6 +228,13 @@ ReportContext report_context(const Scenario& scenario, const ScenarioCost& price
 }
 
 Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
+  // Seeds change synthetic work and drawn predictions; a trace is what it is.
+  if (scenario.replicates > 1 && scenario.workload.arrivals.kind == ArrivalKind::trace &&
+      scenario.policy().order != Order::shortest_predicted)
+    throw InputError(
+        "replicates: a trace is the same with every seed; expected 1, whose intervals come from "
+        "resampling the run, found " +
+        std::to_string(scenario.replicates));
   const std::vector<Slo> slos = resolved_slos(scenario);
   const ScenarioCost priced = scenario_cost(scenario);
   std::vector<Simulation> runs = simulate_all(scenario, slos, priced, options);

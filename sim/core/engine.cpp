@@ -96,7 +96,7 @@ void Engine::commit(std::int64_t repeats, bool step_done) {
   if (scheduler_.take_batch_end()) observer_.on_batch_end(t);
   // A plan that moves nobody is carried out now, before handles that it names can be given to new requests.
   if (step_done && pending_ != nullptr && pending_->new_tokens == 0)
-    apply(*std::exchange(pending_, nullptr), t);
+    apply_stepless(*std::exchange(pending_, nullptr), t);
   drain_released();
 }
 
@@ -200,6 +200,11 @@ void Engine::apply(const StepPlan& plan, Time t) {
   }
 }
 
+void Engine::apply_stepless(const StepPlan& plan, Time t) {
+  apply(plan, t);
+  observer_.on_stepless(plan, t);
+}
+
 void Engine::launch(StepPlan& plan, Time t) {
   apply(plan, t);
   flight_ = Flight{};
@@ -263,7 +268,7 @@ void Engine::start_at(Time t) {
                scheduler_.resident());
       return;
     }
-    apply(*decision.plan, t);
+    apply_stepless(*decision.plan, t);
     if (!transfers_.empty()) return;
   }
 }

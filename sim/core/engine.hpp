@@ -91,6 +91,7 @@ class Engine {
   void cut(Time t);
   void launch(StepPlan& plan, Time t);
   void apply(const StepPlan& plan, Time t);
+  void apply_stepless(const StepPlan& plan, Time t);
   void commit(std::int64_t repeats, bool step_done);
   void report(std::int64_t repeats, std::int64_t repeat_first);
   void emit_chunks(Time t);

@@ -46,6 +46,9 @@ class Observer {
   /// Gave up its slot. `emitted` tokens are kept.
   virtual void on_preempt(const Eviction& eviction, std::int32_t emitted, Time t) = 0;
   virtual void on_step(const StepRecord& record) = 0;
+  /// A plan without a step was carried out at `t`: whoever leaves lock-step by it has left, as others do with
+  /// the record of a step. Its evictions have been told.
+  virtual void on_stepless(const StepPlan&, Time) {}
   /// A sequence emitted a token outside lock-step: its first one, or the first after an interruption.
   /// `emitted` counts it.
   virtual void on_token(Handle handle, std::int32_t emitted, Time t) = 0;

@@ -56,6 +56,7 @@ class Collector final : public Observer {
   void on_step(const StepRecord& record) override;
   void on_token(Handle handle, std::int32_t emitted, Time t) override;
   void on_end(Handle handle, Ending how, std::int32_t emitted, Time t) override;
+  void on_stepless(const StepPlan& plan, Time t) override;
   void on_batch_end(Time t) override;
 
   /// Ends the run at `t`, at or after every call: requests still alive are censored. Call once, before
@@ -142,7 +143,7 @@ class Collector final : public Observer {
 
   // collector_step.cpp: steps and gaps.
   void count_chunks(const StepRecord& record, std::int64_t duration);
-  void take_leavers(const StepRecord& record);
+  void take_leavers(const StepPlan& plan, std::int64_t begin);
   void count_decodes(const StepRecord& record, std::int64_t duration);
   void settle_pending(std::int64_t first_end);
   void settle_leaving(std::int64_t t);

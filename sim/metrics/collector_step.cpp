@@ -13,7 +13,8 @@ constexpr std::size_t kMaximaKept = 4096;
 void Collector::on_step(const StepRecord& record) {
   const StepPlan& plan = *record.plan;
   const std::int64_t duration = (record.end() - record.begin).count();
-  if (record.repeat_first == 0 && !plan.lock_step_changes.empty()) take_leavers(record);
+  if (record.repeat_first == 0 && !plan.lock_step_changes.empty())
+    take_leavers(plan, picoseconds(record.begin));
   if (!plan.chunks.empty()) count_chunks(record, duration);
   if (record.decode_emissions > 0) count_decodes(record, duration);
   count_work(record);
@@ -30,9 +31,10 @@ void Collector::on_step(const StepRecord& record) {
   series_.add(sample);
 }
 
-void Collector::take_leavers(const StepRecord& record) {
-  const std::int64_t begin = picoseconds(record.begin);
-  for (const LockStepChange& change : record.plan->lock_step_changes) {
+void Collector::on_stepless(const StepPlan& plan, Time t) { take_leavers(plan, picoseconds(t)); }
+
+void Collector::take_leavers(const StepPlan& plan, std::int64_t begin) {
+  for (const LockStepChange& change : plan.lock_step_changes) {
     if (change.entered || index(change.request) >= rows_.size()) continue;
     Row& r = rows_[index(change.request)];
     // Ended and preempted rows have left already, and their handle may have a new owner, who cannot be in

@@ -94,7 +94,8 @@ std::string metric_definitions() {
       "numpy does; beyond, they come from histograms with a relative error of at most 0.4 %, and the output "
       "says so. p99 needs 1,000 samples, p99.9 needs 10,000. The steady window leaves out the first and the "
       "last tenth of the time in which requests arrived. KV use is read at the end of each run of identical "
-      "decode steps, at most 64. Intervals are 95 %: over seeds (Student's t), or by "
+      "decode steps, at most 64. With several seeds, figures are means over seeds, max is the greatest. "
+      "Intervals are 95 %: over seeds (Student's t), or by "
       "moving-block bootstrap for a fixed trace.",
       2, kColumns);
   text +=

@@ -122,8 +122,9 @@ Json slos_json(const std::vector<SloResult>& slos) {
     Json entry = Json::object({{"slo", slo.slo.text},
                                {"pass", slo.pass},
                                {"unit", slo.slo.is_latency ? "ms" : "share"},
-                               {"value", slo.value * unit}});
-    if (slo.has_interval) entry.set("interval", Json::array({slo.low * unit, slo.high * unit}));
+                               {"value", slo.has_value ? Json(slo.value * unit) : Json()}});
+    if (slo.has_interval && slo.has_value)
+      entry.set("interval", Json::array({slo.low * unit, slo.high * unit}));
     entry.set("few_samples", slo.few_samples);
     json.push_back(std::move(entry));
   }

@@ -19,6 +19,10 @@ void merge_summary(Summary& merged, const std::vector<const Summary*>& parts) {
     for (const Summary* part : parts)
       if (part->count > 0) values.push_back(part->value_ps[s]);
     if (values.empty()) continue;
+    if (static_cast<Statistic>(s) == Statistic::max) {
+      merged.value_ps[s] = *std::max_element(values.begin(), values.end());
+      continue;
+    }
     const ReplicateMean mean = replicate_mean(values);
     merged.value_ps[s] = mean.mean;
     if (values.size() > 1) merged.half_width_ps[s] = mean.half_width;
@@ -160,6 +164,7 @@ std::vector<SloResult> merge_slos(const std::vector<Report>& reports) {
       FT_CHECK(report.slos.size() == merged.size());
       values.push_back(report.slos[s].value);
       merged[s].few_samples = merged[s].few_samples || report.slos[s].few_samples;
+      merged[s].has_value = merged[s].has_value && report.slos[s].has_value;
     }
     const ReplicateMean mean = replicate_mean(values);
     merged[s].value = mean.mean;
@@ -167,7 +172,7 @@ std::vector<SloResult> merge_slos(const std::vector<Report>& reports) {
     // Neither a duration nor a share lies below 0, whatever the formula of the interval says.
     merged[s].low = merged[s].has_interval ? std::max(0.0, mean.mean - mean.half_width) : mean.mean;
     merged[s].high = merged[s].has_interval ? mean.mean + mean.half_width : mean.mean;
-    merged[s].pass = meets(merged[s].slo, mean.mean);
+    merged[s].pass = merged[s].has_value && meets(merged[s].slo, mean.mean);
   }
   return merged;
 }

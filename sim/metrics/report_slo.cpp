@@ -67,6 +67,7 @@ void Judge::judge_goodput(SloResult& result, const std::vector<char>& selected) 
   const RequestTotals totals = totals_of(selected);
   result.few_samples = totals.offered < 100;
   if (totals.offered == 0) return;
+  result.has_value = true;
   result.value = static_cast<double>(totals.good) / static_cast<double>(totals.offered);
   result.low = result.high = result.value;
   // Whoever did not finish is known by number only, so that the order of arrival is complete for all requests
@@ -128,14 +129,14 @@ SloResult Judge::judge(const Slo& slo) {
   const std::vector<char> selected = select(slo);
   if (!slo.is_latency) {
     judge_goodput(result, selected);
-    result.pass = meets(slo, result.value);
+    result.pass = result.has_value && meets(slo, result.value);
     return result;
   }
   const std::int64_t samples = judge_latency(result, selected);
   const double tail = slo.quantile && *slo.quantile < 1 ? 1 - *slo.quantile : 1;
   result.few_samples = static_cast<double>(samples) < 10 / tail - 1e-6;
-  // Without a single sample nothing was met, unless nobody asked for anything.
-  result.pass = samples > 0 ? meets(slo, result.value) : totals_of(selected).offered == 0;
+  result.has_value = samples > 0;
+  result.pass = result.has_value && meets(slo, result.value);
   return result;
 }
 

@@ -90,8 +90,8 @@ void print_thresholds(Lines& lines, const Report& report) {
     lines.begin("");
     lines.add(result.pass ? "  pass  " : "  FAIL  ", result.pass ? kGreen : kRed);
     lines.add(left(slo_text(result.slo), 28));
-    lines.add(right(slo_value(result, result.value), kCell + 2));
-    if (result.has_interval)
+    lines.add(right(result.has_value ? slo_value(result, result.value) : "-", kCell + 2));
+    if (result.has_interval && result.has_value)
       lines.add("  [" + slo_value(result, result.low) + ", " + slo_value(result, result.high) + "]");
     if (result.few_samples) lines.add("  few samples", kYellow);
   }

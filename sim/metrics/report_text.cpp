@@ -26,8 +26,9 @@ void markdown_slos(std::string& out, const Report& report) {
   };
   for (const SloResult& slo : report.slos) {
     out += "| " + markdown_cell(slo_text(slo.slo)) + (slo.pass ? " | pass | " : " | **FAIL** | ");
-    out += value_text(slo, slo.value) + " | ";
-    if (slo.has_interval) out += "[" + value_text(slo, slo.low) + ", " + value_text(slo, slo.high) + "]";
+    out += (slo.has_value ? value_text(slo, slo.value) : "-") + " | ";
+    if (slo.has_interval && slo.has_value)
+      out += "[" + value_text(slo, slo.low) + ", " + value_text(slo, slo.high) + "]";
     out += " |\n";
   }
   out += '\n';

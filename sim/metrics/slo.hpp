@@ -51,6 +51,8 @@ struct SloResult {
   double low = 0;
   double high = 0;
   bool has_interval = false;
+  /// Without a single sample there is no value, and nothing was met.
+  bool has_value = false;
   bool pass = false;
   /// No sample at all, or too few for the quantile: the verdict stands on little.
   bool few_samples = false;

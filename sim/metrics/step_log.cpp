@@ -160,6 +160,9 @@ void ObserverList::on_token(Handle handle, std::int32_t emitted, Time t) {
 void ObserverList::on_end(Handle handle, Ending how, std::int32_t emitted, Time t) {
   for (Observer* observer : observers_) observer->on_end(handle, how, emitted, t);
 }
+void ObserverList::on_stepless(const StepPlan& plan, Time t) {
+  for (Observer* observer : observers_) observer->on_stepless(plan, t);
+}
 void ObserverList::on_batch_end(Time t) {
   for (Observer* observer : observers_) observer->on_batch_end(t);
 }

@@ -56,6 +56,41 @@ TEST_CASE("every example of every help runs", "[cli]") {
   }
 }
 
+TEST_CASE("presets are one JSON document each", "[cli]") {
+  for (const char* preset : {"static", "orca", "vllm-v0", "vllm-v1", "sarathi"}) {
+    const ProgramResult result = run_program("presets show " + std::string(preset) + " --json");
+    INFO(preset << result.error);
+    REQUIRE(result.code == kExitOk);
+    CHECK(Json::parse(result.out, "stdout").find("parameters") != nullptr);
+  }
+}
+
+TEST_CASE("a tight pool at depth 1 is reported like any other run", "[cli]") {
+  // Plans that only evict and leave out once confused the collector.
+  for (const char* more : {"", "--step-by-step"}) {
+    const ProgramResult result =
+        run_program("simulate demo --set engine.num_gpu_blocks_override=60 --rate 20 " + std::string(more));
+    INFO(result.error);
+    CHECK(result.code == kExitOk);
+  }
+}
+
+TEST_CASE("what says nothing is refused rather than answered", "[cli]") {
+  // The same run thrice has no intervals, a search for what is served knows no thresholds, and nobody asks
+  // for no requests.
+  CHECK(run_program("simulate demo --replicates 3").code == kExitInput);
+  CHECK(run_program("simulate demo --capacity --slo 'ttft.p99<1s'").code == kExitUsage);
+  CHECK(run_program("simulate demo --rate 0").code == kExitUsage);
+  CHECK(run_program("simulate demo --requests 0").code == kExitUsage);
+  CHECK(run_program("simulate demo --set engine.enable_prefix_caching=true --set engine.sched.preempt=swap "
+                    "--set memory.host_blocks=100")
+            .code == kExitInput);
+  // A threshold on a run without requests is not met.
+  const ProgramResult empty = run_program("simulate demo --horizon 1ns --slo 'ttft.p99<1s'");
+  CHECK(empty.code == kExitFinding);
+  CHECK(has(empty.out, "FAIL"));
+}
+
 TEST_CASE("help begins with examples and goes to stdout", "[cli]") {
   for (const char* arguments : {"--help", "simulate --help", "trace synth --help", "presets show --help"}) {
     const ProgramResult result = run_program(arguments);

@@ -132,6 +132,10 @@ TEST_CASE("replicates are merged as means with intervals, counts as sums") {
   CHECK(merged.whole.metrics[index(Metric::e2e)][Statistic::mean] == Approx(mean));
   CHECK(merged.whole.metrics[index(Metric::e2e)].half_width_ps[0] > 0);
   CHECK(merged.slos[0].has_interval);
+  double greatest = 0;
+  for (const Report& report : reports)
+    greatest = std::max(greatest, report.whole.metrics[index(Metric::e2e)][Statistic::max]);
+  CHECK(merged.whole.metrics[index(Metric::e2e)][Statistic::max] == greatest);
 }
 
 TEST_CASE("per-request output has a line for every offered request") {

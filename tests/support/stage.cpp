@@ -142,6 +142,10 @@ void Both::on_end(Handle handle, Ending how, std::int32_t emitted, Time t) {
   first_.on_end(handle, how, emitted, t);
   second_.on_end(handle, how, emitted, t);
 }
+void Both::on_stepless(const StepPlan& plan, Time t) {
+  first_.on_stepless(plan, t);
+  second_.on_stepless(plan, t);
+}
 void Both::on_batch_end(Time t) {
   first_.on_batch_end(t);
   second_.on_batch_end(t);

@@ -107,6 +107,7 @@ class Both final : public Observer {
   void on_step(const StepRecord& record) override;
   void on_token(Handle handle, std::int32_t emitted, Time t) override;
   void on_end(Handle handle, Ending how, std::int32_t emitted, Time t) override;
+  void on_stepless(const StepPlan& plan, Time t) override;
   void on_batch_end(Time t) override;
 
  private:
