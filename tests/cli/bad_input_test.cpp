@@ -18,6 +18,13 @@
 namespace foretoken {
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__)
+// A process takes a third of a second to start here, and the readers are fuzzed besides.
+constexpr std::size_t kCommandsMax = 1;
+#else
+constexpr std::size_t kCommandsMax = 9;
+#endif
+
 const std::string kCsvHead = "arrival_s,input_tokens,output_tokens\n";
 
 std::string whole_trace() {
@@ -87,7 +94,8 @@ void check_file(const BadFile& file, const std::vector<std::string>& commands) {
   put_raw(file.name, file.content);
   std::vector<std::string> parts = file.says;
   parts.push_back(file.name + file.place);
-  for (const std::string& command : commands) refuses(command + file.name + " -q", kExitInput, parts);
+  for (std::size_t i = 0; i < std::min(commands.size(), kCommandsMax); ++i)
+    refuses(commands[i] + file.name + " -q", kExitInput, parts);
   std::filesystem::remove(scratch_folder() + "/" + file.name);
 }
 
