@@ -74,11 +74,11 @@ constexpr std::string_view kOutput =
   stdout has the result and nothing else; stderr has progress (on a terminal, or with -v), remarks
   and warnings.
   -o table|md|csv|json         form of what goes to stdout; --json is -o json
-  -O FILE                      a copy in the form of its extension: .txt, .md, .csv, .json (.gz too);
-                               may repeat
+  -O FILE                      a copy in the form of its extension: .txt, .md, .csv, .json, each
+                               with .gz too; may repeat
   Tables have at most 100 columns. JSON is one document with schema_version, tool_version, config,
   seed and inputs; nothing in it depends on the machine or the time of day, so that two runs give
-  equal bytes. A file appears whole or not at all.
+  equal bytes. A file appears whole or not at all, but for --step-log, which grows with the run.
 )";
 
 struct Topic {
