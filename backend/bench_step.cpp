@@ -1,13 +1,13 @@
 #include "backend/bench_step.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 
 #include "backend/kv_cache.hpp"
 #include "backend/transformer.hpp"
 #include "backend/weights.hpp"
-#include "kernels/bench/peaks.hpp"
+#include "kernels/bench/limits.hpp"
+#include "kernels/bench/sampling.hpp"
 #include "kernels/cpu/isa.hpp"
 #include "models/cost.hpp"
 #include "models/device.hpp"
@@ -68,52 +68,34 @@ std::int64_t percentile(std::vector<std::int64_t>& values, double share) {
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
-/// Keeps a compiler from leaving out what nobody looks at.
-std::atomic<float> limit_sink;
-
 /// The two limits that no step can beat, read on the team that runs the steps.
 class Limits {
  public:
   Limits(Runtime<Cpu>& runtime, const Weights& weights)
-      : runtime_(runtime), memory_(weights.memory.front()), type_(weights.type) {}
+      : pool_(runtime.pool()), memory_(weights.memory.front()), type_(weights.type) {}
 
   void read() {
-    weights_ps_.push_back(time_ps([&] {
-      runtime_.run([&](const cpu::Team& team) {
-        const cpu::Range mine = cpu::split(static_cast<std::int64_t>(memory_.size() / kReadUnit), team.share);
-        limit_sink.store(bench::read_all(memory_.data() + static_cast<std::size_t>(mine.begin) * kReadUnit,
-                                   static_cast<std::size_t>(mine.end - mine.begin) * kReadUnit),
-                   std::memory_order_relaxed);
-      });
-    }));
-    const bench::PeakLoop loop = bench::peak_loop(cpu::active_isa(), type_);
-    const auto rounds = static_cast<long>(kPeakFlops / loop.flops_per_round);
-    peak_ps_.push_back(time_ps([&] {
-      runtime_.run([&](const cpu::Team&) { limit_sink.store(loop.run(rounds), std::memory_order_relaxed); });
-    }));
-    peak_flops_ = loop.flops_per_round * static_cast<double>(rounds) * runtime_.threads();
+    reads_.push_back(bench::read_seconds(pool_, memory_.data(), memory_.size(), 1));
+    const bench::PeakSample peak = bench::peak_sample(pool_, cpu::active_isa(), type_);
+    seconds_per_flop_.push_back(peak.seconds / peak.flops);
   }
   /// Of what was read since the last call.
   DeviceSheet sheet() {
     DeviceSheet sheet;
-    sheet.bandwidth_bytes_per_s =
-        static_cast<double>(memory_.size()) / (1e-12 * static_cast<double>(percentile(weights_ps_, 0.1)));
+    sheet.bandwidth_bytes_per_s = static_cast<double>(memory_.size()) / bench::tenth_percentile(reads_);
     sheet.peak_flops_per_s.assign(static_cast<std::size_t>(Precision::int4) + 1,
-                                  peak_flops_ / (1e-12 * static_cast<double>(percentile(peak_ps_, 0.1))));
-    weights_ps_.clear();
-    peak_ps_.clear();
+                                  1 / bench::tenth_percentile(seconds_per_flop_));
+    reads_.clear();
+    seconds_per_flop_.clear();
     return sheet;
   }
 
  private:
-  static constexpr std::size_t kReadUnit = 256;
-  static constexpr double kPeakFlops = 5e8;  // per thread: about a millisecond
-  Runtime<Cpu>& runtime_;
+  cpu::ThreadPool& pool_;
   const cpu::Buffer& memory_;
   ElementType type_;
-  std::vector<std::int64_t> weights_ps_;
-  std::vector<std::int64_t> peak_ps_;
-  double peak_flops_ = 0;
+  std::vector<double> reads_;
+  std::vector<double> seconds_per_flop_;
 };
 
 BenchPoint time_case(const BenchCase& bench_case, Transformer<Cpu>& transformer, Runtime<Cpu>& runtime,

@@ -51,6 +51,8 @@ class Runtime<Cpu> {
   void run(Work&& work) {
     pool_.run(work);
   }
+  /// The team itself, for measurements of what it can do at most.
+  cpu::ThreadPool& pool() { return pool_; }
 
  private:
   cpu::ThreadPool pool_;

@@ -40,8 +40,6 @@ std::vector<double> parse_loads(const std::string& text) {
   return loads;
 }
 
-constexpr std::size_t kColumns = 100;
-
 std::string percent(double share) { return short_number(100 * share); }
 std::string milliseconds(double seconds) { return short_number(1e3 * seconds); }
 
@@ -82,7 +80,7 @@ std::string validation_text(const Validation& v, std::string_view form) {
   text += wrapped("capacity " + short_number(v.capacity_per_s) + " req/s; capacity error " +
                       percent(v.capacity_error) +
                       " %: the change of the arrival rate that explains the live e2e at the highest load",
-                  0, kColumns);
+                  0, static_cast<std::size_t>(table_columns()));
   text += "profile " + v.profile_hash + "\nfrozen before the first live run\n";
   return text;
 }

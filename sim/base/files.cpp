@@ -34,6 +34,7 @@ std::string reason(int error) { return std::strerror(error); }
 [[noreturn]] void fail_write(const std::string& path, const std::string& why) {
   throw DeviceError((path == "-" ? "standard output" : path) + ": cannot write: " + why);
 }
+
 }  // namespace
 
 /// Bytes of a file, inflated where they are gzip (zlib looks at the magic bytes itself), or of a file that

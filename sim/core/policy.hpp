@@ -18,7 +18,8 @@ enum class Take : std::uint8_t { chunk, known, reserved };
 enum class Join : std::uint8_t { any, when_empty, count_or_timeout };
 /// ADMIT, head of line: stop at the first request that does not fit, or let a bounded number overtake it.
 enum class HeadOfLine : std::uint8_t { stop, bounded_skip };
-/// FORM: the phases of a step. `list_order`: residents in the order of admission, then the waiting (vLLM V1).
+/// FORM: the phases of a step. `list_order`: residents in the order of admission, then the waiting; the
+/// walk ends at a resident that had to yield for itself (vLLM V1).
 /// `decodes_first`: decodes, unfinished prompts, then the waiting (Sarathi, Orca). `prefill_exclusive`:
 /// prompts run alone, unfinished ones before new ones; only when there is none do the decodes run (vLLM V0).
 enum class Form : std::uint8_t { list_order, decodes_first, prefill_exclusive };

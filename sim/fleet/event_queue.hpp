@@ -50,14 +50,6 @@ class EventQueue {
     actors_[actor].position = position;
   }
   void sift(std::uint32_t position) {
-    // One engine and its source are the common case, and need no heap.
-    if (heap_.size() == 2) {
-      const std::uint32_t first = heap_[0];
-      if (!before(heap_[1], first)) return;
-      place(0, heap_[1]);
-      place(1, first);
-      return;
-    }
     const std::uint32_t actor = heap_[position];
     while (position > 0 && before(actor, heap_[(position - 1) / 2])) {
       place(position, heap_[(position - 1) / 2]);

@@ -166,9 +166,11 @@ std::vector<SloResult> merge_slos(const std::vector<Report>& reports) {
       merged[s].few_samples = merged[s].few_samples || report.slos[s].few_samples;
       merged[s].has_value = merged[s].has_value && report.slos[s].has_value;
     }
-    const ReplicateMean mean = replicate_mean(values);
+    ReplicateMean mean = replicate_mean(values);
+    const bool is_max = merged[s].slo.quantile == 1.0;
+    if (is_max) mean.mean = *std::max_element(values.begin(), values.end());
     merged[s].value = mean.mean;
-    merged[s].has_interval = values.size() > 1;
+    merged[s].has_interval = values.size() > 1 && !is_max;
     // Neither a duration nor a share lies below 0, whatever the formula of the interval says.
     merged[s].low = merged[s].has_interval ? std::max(0.0, mean.mean - mean.half_width) : mean.mean;
     merged[s].high = merged[s].has_interval ? mean.mean + mean.half_width : mean.mean;

@@ -136,6 +136,17 @@ TEST_CASE("replicates are merged as means with intervals, counts as sums") {
   for (const Report& report : reports)
     greatest = std::max(greatest, report.whole.metrics[index(Metric::e2e)][Statistic::max]);
   CHECK(merged.whole.metrics[index(Metric::e2e)][Statistic::max] == greatest);
+  // So for thresholds on a maximum, which have no interval.
+  std::vector<Report> judged(2);
+  for (std::size_t i = 0; i < judged.size(); ++i) {
+    SloResult result;
+    result.slo = parse_slo("ttft.max<1s");
+    result.has_value = true;
+    result.value = i == 0 ? 0.1e12 : 1.5e12;
+    judged[i].slos.push_back(result);
+  }
+  const Report worst = merge_replicates(judged, ReportContext{});
+  CHECK((worst.slos[0].value == 1.5e12 && !worst.slos[0].pass && !worst.slos[0].has_interval));
 }
 
 TEST_CASE("per-request output has a line for every offered request") {
