@@ -43,12 +43,14 @@ constexpr double kErrorOfSingleTiming = 0.03;
 
 std::vector<FitPoint> to_points(const std::vector<ShapeSamples>& samples, bool with_held_out,
                                 double trim_share) {
+  const SpikeShares spikes = spike_shares(samples, trim_share);
   std::vector<FitPoint> points;
   for (const ShapeSamples& sample : samples) {
     if (sample.held_out && !with_held_out) continue;
     const Trimmed centre = trimmed(sample.durations_ps, trim_share);
     const double spread = sample.durations_ps.size() > 1 ? centre.relative_error : kErrorOfSingleTiming;
-    points.push_back({&sample.shape, centre.mean, kFormError / std::hypot(kFormError, spread)});
+    const double mean = centre.mean * (1 + spikes[static_cast<std::size_t>(sample.regime)]);
+    points.push_back({&sample.shape, mean, kFormError / std::hypot(kFormError, spread)});
   }
   return points;
 }
@@ -184,6 +186,21 @@ double trimmed_mean(std::vector<std::int64_t> durations_ps, double trim_share) {
   return trimmed(std::move(durations_ps), trim_share).mean;
 }
 
+SpikeShares spike_shares(const std::vector<ShapeSamples>& samples, double trim_share) {
+  // Ratios, not sums: among sums the few longest steps would decide, and they are hit by few spikes.
+  SpikeShares sums{}, timings{};
+  for (const ShapeSamples& sample : samples) {
+    if (sample.durations_ps.empty()) continue;
+    const auto count = static_cast<double>(sample.durations_ps.size());
+    const double ratio =
+        trimmed_mean(sample.durations_ps, 0.0) / trimmed_mean(sample.durations_ps, trim_share);
+    sums[static_cast<std::size_t>(sample.regime)] += count * (ratio - 1);
+    timings[static_cast<std::size_t>(sample.regime)] += count;
+  }
+  for (std::size_t r = 0; r < sums.size(); ++r) sums[r] = timings[r] > 0 ? sums[r] / timings[r] : 0;
+  return sums;
+}
+
 std::vector<RegimeError> errors_by_regime(const StepCost& cost, const std::vector<ShapeSamples>& samples,
                                           double trim_share) {
   std::vector<RegimeError> errors;
@@ -206,7 +223,7 @@ std::vector<RegimeError> errors_by_regime(const StepCost& cost, const std::vecto
       }
     }
     if (error.shapes == 0) continue;
-    error.bias = predicted_sum / centre_sum - 1.0;
+    error.bias = predicted_sum / mean_sum - 1.0;
     error.spike_share = mean_sum / centre_sum - 1.0;
     error.mape /= timings;
     error.noise_floor_mape /= timings;

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -91,15 +92,15 @@ struct FittedCost {
 struct RegimeError {
   Regime regime = Regime::prefill;  ///< Which kind of step.
   std::int32_t shapes = 0;          ///< Held-out shapes behind the figures.
-  double bias = 0;                  ///< Sum of predictions over sum of trimmed means, less 1.
+  double bias = 0;                  ///< Sum of predictions over sum of means, less 1.
   double mape = 0;                  ///< Mean absolute error relative to each timing.
   double noise_floor_mape = 0;      ///< The same for the best constant of each shape.
   double spike_share = 0;           ///< Sum of plain means over sum of trimmed means, less 1.
   friend bool operator==(const RegimeError&, const RegimeError&) = default;
 };
 
-/// Share of timings dropped at each end of a shape before the mean is taken (rounded to the nearest count).
-/// The trimmed mean is what a live run sees on average, less rare spikes, which `spike_share` reports.
+/// Share of timings dropped at each end of a shape before the mean is taken (rounded to the nearest count):
+/// a shape has too few timings to tell how often it is hit by a spike.
 inline constexpr double kTrimShare = 0.1;
 
 /// Step costs with provenance.
@@ -124,6 +125,11 @@ struct FitOptions {
 
 /// Mean of the timings without the lowest and highest `trim_share`.
 [[nodiscard]] double trimmed_mean(std::vector<std::int64_t> durations_ps, double trim_share);
+/// By Regime: plain mean over trimmed mean, less 1, averaged over timings.
+using SpikeShares = std::array<double, kRegimes>;
+/// How much the spikes of all shapes of a regime together add to their trimmed means. A price is a shape's
+/// trimmed mean times 1 + this share: what a live run sees on average.
+[[nodiscard]] SpikeShares spike_shares(const std::vector<ShapeSamples>& samples, double trim_share);
 /// Fits a profile. Whole shapes are held out, never single repeats, and only inside the measured range.
 /// Relative errors are minimised with outlying shapes weighted down. InputError when no sample is usable.
 [[nodiscard]] Profile fit_profile(const std::vector<Sample>& samples, const ProfileOrigin& origin,

@@ -97,10 +97,14 @@ TEST_CASE("a fit finds a hidden machine again: small errors and no bias on shape
       CHECK(error.mape < error.noise_floor_mape + 0.035);
     }
     const auto cost = make_cost(profile);
+    // One timing in a hundred takes three times as long; what that adds is judged beside the form.
+    const SpikeShares spikes = spike_shares(profile.samples, profile.trim_share);
+    for (const double share : spikes) CHECK(std::abs(share - 0.02) < 0.015);
     double predicted = 0, real = 0, errors = 0;
     const std::vector<StepShape> steps = live_steps();
     for (const StepShape& step : steps) {
-      const auto price = static_cast<double>(cost->step_ps(step.features()));
+      const auto regime = static_cast<std::size_t>(regime_of(step.features()));
+      const double price = static_cast<double>(cost->step_ps(step.features())) / (1 + spikes[regime]);
       const double truth = machine.true_ps(step.features());
       predicted += price;
       real += truth;
@@ -112,17 +116,24 @@ TEST_CASE("a fit finds a hidden machine again: small errors and no bias on shape
   }
 }
 
-TEST_CASE("outlying timings do not move the fit") {
+TEST_CASE("outlying timings raise all prices by their pooled share and distort none") {
   HiddenMachine quiet{0.002, 0.0};
   HiddenMachine spiky{0.002, 0.05};
   const auto clean = make_cost(fit_profile(timings(quiet, sweep(), 20, 5), origin()));
   const auto dirty = make_cost(fit_profile(timings(spiky, sweep(), 20, 5), origin()));
-  double clean_sum = 0, dirty_sum = 0;
-  for (const StepShape& step : live_steps()) {
-    clean_sum += static_cast<double>(clean->step_ps(step.features()));
-    dirty_sum += static_cast<double>(dirty->step_ps(step.features()));
+  double clean_sum = 0, dirty_sum = 0, errors = 0;
+  const std::vector<StepShape> steps = live_steps();
+  for (const StepShape& step : steps) {
+    const auto clean_ps = static_cast<double>(clean->step_ps(step.features()));
+    const auto dirty_ps = static_cast<double>(dirty->step_ps(step.features()));
+    clean_sum += clean_ps;
+    dirty_sum += dirty_ps;
+    errors += std::abs(dirty_ps / (1.1 * clean_ps) - 1);
   }
-  CHECK(std::abs(dirty_sum / clean_sum - 1) < 0.01);
+  // One timing in twenty takes three times as long: the mean is a tenth higher, give or take what 600 timings of a
+  // regime leave open (a standard error of 0.018).
+  CHECK(std::abs(dirty_sum / clean_sum - 1.1) < 0.03);
+  CHECK(errors / static_cast<double>(steps.size()) < 0.03);
 }
 
 TEST_CASE("whole shapes are held out, never the ends of the range") {
