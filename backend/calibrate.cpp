@@ -113,9 +113,8 @@ void add_drawn(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
 /// timed.
 class Sweep {
  public:
-  Sweep(LiveModel& model, const CalibrationOptions& options) : options_(options) {
-    LiveOptions live;
-    live.kv_type = model.weights.type;
+  Sweep(DeviceModel& model, const CalibrationOptions& options) : options_(options) {
+    DecoderOptions live;
     live.block_tokens = options.block_tokens;
     const std::int64_t blocks = (options.tokens_max + options.block_tokens) / options.block_tokens;
     live.kv_blocks = blocks * (options.sequences_max + 8);
@@ -123,7 +122,7 @@ class Sweep {
     live.rows = options.batch_tokens_max + options.sequences_max;
     live.sequences = options.sequences_max + 8;
     live.depth = options.depth;
-    executor_.emplace(*model.runtime, model.weights, clock_, live);
+    executor_.emplace(model, clock_, live);
   }
 
   void time_shape(const SweepShape& shape, std::int32_t pass, std::vector<Sample>* samples) {
@@ -247,28 +246,27 @@ std::vector<SweepShape> all_shapes(const CalibrationOptions& options) {
 }
 
 /// Copies between the two pools, of blocks that lie apart, as the steps of a live run make them.
-std::vector<TransferSample> time_transfers(LiveModel& model, const CalibrationOptions& options) {
+std::vector<TransferSample> time_transfers(DeviceModel& model, const CalibrationOptions& options) {
   constexpr std::int32_t kBlocks = 256;
-  LiveOptions live;
-  live.kv_type = model.weights.type;
-  live.block_tokens = options.block_tokens;
-  const KvCache cache(*model.runtime, kv_layout(model.weights.shape, live), kBlocks, kBlocks);
-  const std::size_t bytes = cache.layout().block_bytes();
+  DecoderOptions pools;
+  pools.block_tokens = options.block_tokens;
+  pools.kv_blocks = kBlocks;
+  pools.host_blocks = kBlocks;
+  const std::unique_ptr<Decoder> decoder = model.decoder(pools);
   const RandomStream draw(options.seed, 78);
   std::vector<TransferSample> samples;
   std::uint64_t n = 0;
   for (std::int32_t repeat = 0; repeat < 24; ++repeat)
     for (std::int32_t count = 1; count <= 64; count *= 2) {
-      BlockCopies copies;
+      StepWork work;
+      BlockCopies& copies = repeat % 2 == 0 ? work.copies_out : work.copies_in;
       for (std::int32_t i = 0; i < count; ++i) {
         copies.from.push_back(static_cast<std::int32_t>(draw.integer(n++, 0, kBlocks - 1)));
         copies.to.push_back((copies.from.front() + 4 * i) % kBlocks);
       }
-      const bool out = repeat % 2 == 0;
-      const cpu::CopyBlocksArgs args = block_copy(copies, bytes, out ? cache.pool() : cache.host_pool(),
-                                                  out ? cache.host_pool() : cache.pool());
       const auto begin = std::chrono::steady_clock::now();
-      model.runtime->run([&](const cpu::Team& team) { cpu::copy_blocks(args, team.share); });
+      decoder->launch(work);
+      decoder->finish();
       const std::chrono::duration<std::int64_t, std::pico> taken = std::chrono::steady_clock::now() - begin;
       if (repeat >= 4) samples.push_back({count, taken.count()});
     }
@@ -290,7 +288,7 @@ CalibrationOptions calibration_options(const Scenario& scenario) {
   return options;
 }
 
-std::optional<double> machine_drift(LiveModel& model, const Profile& profile,
+std::optional<double> machine_drift(DeviceModel& model, const Profile& profile,
                                     const CalibrationOptions& options) {
   constexpr std::size_t kEvery = 4;
   const std::vector<SweepShape> shapes = all_shapes(options);
@@ -300,12 +298,14 @@ std::optional<double> machine_drift(LiveModel& model, const Profile& profile,
   // A stride through an interleaved order: every kind of step has its share, early and late.
   for (std::size_t first = 0; first < kEvery; first += 2)
     for (std::size_t i = first; i < shapes.size(); i += kEvery) sweep.time_shape(shapes[i], 0, &again);
+  const SpikeShares spikes = spike_shares(profile.samples, profile.trim_share);
   double then = 0, now = 0;
   for (const Sample& sample : again) {
     const auto found = std::find_if(profile.samples.begin(), profile.samples.end(),
                                     [&](const ShapeSamples& s) { return s.shape == sample.shape; });
     if (found == profile.samples.end()) continue;
-    const double mean_ps = trimmed_mean(found->durations_ps, profile.trim_share);
+    const double mean_ps = trimmed_mean(found->durations_ps, profile.trim_share) *
+                           (1 + spikes[static_cast<std::size_t>(found->regime)]);
     then += 1;
     now += static_cast<double>(sample.duration_ps) / mean_ps;
   }
@@ -313,7 +313,7 @@ std::optional<double> machine_drift(LiveModel& model, const Profile& profile,
   return now / then - 1;
 }
 
-Calibration calibrate(LiveModel& model, const CalibrationOptions& options) {
+Calibration calibrate(DeviceModel& model, const CalibrationOptions& options) {
   const std::vector<SweepShape> shapes = all_shapes(options);
   Sweep sweep(model, options);
   Calibration result;

@@ -43,10 +43,10 @@ CalibrationOptions calibration_options(const Scenario& scenario);
 /// How much slower this machine is now than it was when the profile was measured: mean over half the shapes
 /// of the sweep, each timed once, of its time over its calibrated mean, less 1. None when the profile has
 /// none of them.
-std::optional<double> machine_drift(LiveModel& model, const Profile& profile,
+std::optional<double> machine_drift(DeviceModel& model, const Profile& profile,
                                     const CalibrationOptions& options);
 
 /// Times prompts by chunk and context, decodes by batch and context, mixed and ragged batches.
-Calibration calibrate(LiveModel& model, const CalibrationOptions& options);
+Calibration calibrate(DeviceModel& model, const CalibrationOptions& options);
 
 }  // namespace foretoken

@@ -10,10 +10,9 @@
 namespace foretoken {
 namespace {
 
-LiveOptions live_options(const Scenario& scenario, const Scheduler& scheduler, ElementType type) {
+DecoderOptions decoder_options(const Scenario& scenario, const Scheduler& scheduler) {
   const Policy& policy = scenario.policy();
-  LiveOptions options;
-  options.kv_type = type;
+  DecoderOptions options;
   options.block_tokens = policy.block_tokens;
   options.kv_blocks = scenario.capacity.kv_blocks;
   // Room for swap is touched at once, so it is made only where somebody may swap.
@@ -39,20 +38,15 @@ struct LastStep {
 
 }  // namespace
 
-LiveModel::LiveModel(const ModelShape& shape, ElementType type, int threads, std::uint64_t seed)
-    : runtime(std::make_unique<Runtime<Cpu>>(threads > 0 ? threads : usable_processors())),
-      weights(random_weights(shape, type, seed, *runtime)) {}
-
-LiveRun run_live(const Scenario& scenario, LiveModel& model, Observer* watcher,
+LiveRun run_live(const Scenario& scenario, DeviceModel& model, Observer* watcher,
                  const std::atomic<bool>* stop) {
   if (scenario.capacity.transfers_overlap)
     throw InputError(
-        "the CPU backend copies within steps: expected serial transfers, found overlapping ones");
+        "live runs copy within steps: expected serial transfers, found overlapping ones");
   const std::unique_ptr<WorkloadSource> source = make_source(scenario.workload);
   Scheduler scheduler(scenario.policy(), scenario.capacity, {.columns = true, .fast_paths = true});
   WallClock clock(stop);
-  LiveExecutor executor(*model.runtime, model.weights, clock,
-                        live_options(scenario, scheduler, model.weights.type));
+  LiveExecutor executor(model, clock, decoder_options(scenario, scheduler));
   if (scenario.policy().prefix_cache)
     executor.use_block_tables([&](Slot slot) { return scheduler.block_table(slot); });
   CollectorOptions collect;
@@ -76,7 +70,7 @@ LiveRun run_live(const Scenario& scenario, LiveModel& model, Observer* watcher,
   collector.finish_run(ran.end);
   ScenarioCost priced;
   priced.shape = scenario.shape;
-  priced.evidence = "live on this machine's CPU";
+  priced.evidence = "live on " + model.place();
   result.context = report_context(scenario, priced, CostCounters{}, collector);
   result.context.command = "live";
   result.context.live = true;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/runtime.hpp"
+#include "backend/cpu/runtime.hpp"
 #include "kernels/element.hpp"
 
 namespace foretoken {

@@ -130,7 +130,7 @@ MetricError metric_error(double load, Metric metric, double predicted, const std
 /// Collects what the live runs of a validation show.
 class Validator {
  public:
-  Validator(const Scenario& scenario, LiveModel& model, const ValidateOptions& options)
+  Validator(const Scenario& scenario, DeviceModel& model, const ValidateOptions& options)
       : scenario_(scenario), model_(model), options_(options), priced_(scenario_cost(scenario)) {
     if (scenario.cost.kind == CostKind::profile) profile_ = read_profile(scenario.cost.profile);
     result_.profile_hash = profile_ ? profile_->hash : priced_.cost->hash();
@@ -222,7 +222,7 @@ class Validator {
   }
 
   const Scenario& scenario_;
-  LiveModel& model_;
+  DeviceModel& model_;
   const ValidateOptions& options_;
   ScenarioCost priced_;
   std::optional<Profile> profile_;
@@ -232,7 +232,7 @@ class Validator {
 
 }  // namespace
 
-Validation validate(const Scenario& scenario, LiveModel& model, const ValidateOptions& options) {
+Validation validate(const Scenario& scenario, DeviceModel& model, const ValidateOptions& options) {
   return Validator(scenario, model, options).run();
 }
 

@@ -78,7 +78,7 @@ struct Validation {
 
 /// Predicts with the scenario's profile, which is frozen by now, runs live, and compares: plans by both
 /// replays, step prices by regime, request metrics by load, capacity.
-Validation validate(const Scenario& scenario, LiveModel& model, const ValidateOptions& options);
+Validation validate(const Scenario& scenario, DeviceModel& model, const ValidateOptions& options);
 /// The JSON document's `result`.
 Json validation_to_json(const Validation& validation);
 

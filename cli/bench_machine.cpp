@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "backend/bench_step.hpp"
-#include "backend/runtime.hpp"
+#include "backend/cpu/bench_step.hpp"
+#include "backend/cpu/limits.hpp"
+#include "backend/cpu/runtime.hpp"
 #include "cli/bench_command.hpp"
 #include "cli/output.hpp"
 #include "cli/text_table.hpp"
@@ -37,10 +38,6 @@ ElementType type_named(const std::string& name) {
   if (name == "bf16") return ElementType::bf16;
   if (name == "f32") return ElementType::f32;
   throw UsageError("--type: expected bf16 or f32, found \"" + name + "\"");
-}
-
-Precision precision_of(ElementType type) {
-  return type == ElementType::bf16 ? Precision::bf16 : Precision::f32;
 }
 
 int threads_of(const Options& options) {
@@ -213,23 +210,6 @@ int run_step(const Options& options) {
 }
 
 }  // namespace
-
-DeviceSheet machine_sheet(const bench::MachineLimits& limits, int threads) {
-  DeviceSheet sheet;
-  sheet.name = "this machine";
-  sheet.source = "measured by foretoken bench machine";
-  for (const bench::BandwidthPoint& point : limits.read) {
-    if (point.threads != threads) continue;
-    sheet.bandwidth_by_working_set.push_back({static_cast<double>(point.bytes), point.bytes_per_s});
-    sheet.bandwidth_bytes_per_s = point.bytes_per_s;
-  }
-  sheet.peak_flops_per_s.assign(static_cast<std::size_t>(Precision::int4) + 1, 0.0);
-  const cpu::Isa isa = cpu::active_isa();
-  for (const ElementType type : {ElementType::f32, ElementType::bf16})
-    sheet.peak_flops_per_s[static_cast<std::size_t>(precision_of(type))] =
-        bench::peak_flops(limits, isa, type, threads);
-  return sheet;
-}
 
 ModelShape model_named(const std::string& name) {
   const std::string shipped = "models/data/" + name + ".json";

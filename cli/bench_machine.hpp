@@ -1,14 +1,9 @@
 #pragma once
 #include <string>
 
-#include "kernels/bench/limits.hpp"
-#include "models/device.hpp"
 #include "models/shape.hpp"
 
 namespace foretoken {
-
-/// The measured limits as a device sheet, for that many threads: what floors are made of.
-DeviceSheet machine_sheet(const bench::MachineLimits& limits, int threads);
 
 /// A shipped model by name, or one from a path.
 ModelShape model_named(const std::string& name);

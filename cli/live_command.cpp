@@ -6,11 +6,10 @@
 #include <optional>
 
 #include "backend/calibrate.hpp"
-#include "cli/bench_machine.hpp"
+#include "cli/device_flags.hpp"
 #include "cli/output.hpp"
 #include "cli/scenario_flags.hpp"
 #include "cli/text_table.hpp"
-#include "kernels/cpu/isa.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/files.hpp"
 #include "sim/base/text.hpp"
@@ -24,9 +23,8 @@ struct LiveOptionSet {
   CommonOptions common;
   OutputOptions output;
   ScenarioFlags scenario;
-  std::string backend = "cpu";
+  DeviceFlags device;
   std::string step_log;
-  std::int64_t threads = 0;
   bool is_dry = false;
 };
 
@@ -34,8 +32,8 @@ struct CalibrateOptionSet {
   CommonOptions common;
   OutputOptions output;
   ScenarioFlags scenario;
+  DeviceFlags device;
   std::string to = "profile.json";
-  std::int64_t threads = 0;
   double seconds = 45;
   bool is_dry = false;
 };
@@ -48,11 +46,7 @@ Json live_document(const LiveRun& run) {
 
 int run_live_command(const LiveOptionSet& options) {
   check_output(options.output, "table|md|csv|json");
-  if (options.backend != "cpu") {
-    if (options.backend != "cuda")
-      throw UsageError("--backend: expected cpu or cuda, found \"" + options.backend + "\"");
-    static_cast<void>(open_cuda_plugin());
-  }
+  check_device(options.device);
   const Scenario scenario = load_scenario(options.scenario);
   if (!scenario.shape) throw InputError("live: expected a scenario with a model, found none");
   if (options.is_dry) {
@@ -61,7 +55,7 @@ int run_live_command(const LiveOptionSet& options) {
   }
   Log log(options.common);
   log.progress("making weights");
-  LiveModel model = live_model(scenario, options.threads);
+  const std::unique_ptr<DeviceModel> model = live_model(scenario, options.device);
   std::optional<StepLogWriter> steps;
   if (!options.step_log.empty()) {
     StepLogHeader header;
@@ -71,7 +65,7 @@ int run_live_command(const LiveOptionSet& options) {
     steps.emplace(options.step_log, header);
   }
   log.progress("live: " + scenario.name);
-  LiveRun run = run_live(scenario, model, steps ? &*steps : nullptr, &interrupted());
+  LiveRun run = run_live(scenario, *model, steps ? &*steps : nullptr, &interrupted());
   if (steps) steps->close();
   run.context.inputs = input_hashes(scenario);
   if (!options.common.quiet) std::cerr << warnings_text(run.report) << std::flush;
@@ -114,9 +108,9 @@ int run_calibrate_command(const CalibrateOptionSet& options) {
     return kExitOk;
   }
   Log log(options.common);
-  LiveModel model = live_model(scenario, options.threads);
+  const std::unique_ptr<DeviceModel> model = live_model(scenario, options.device);
   const Profile profile =
-      measure_profile(scenario, model, options.seconds, [&](std::string_view text) { log.progress(text); });
+      measure_profile(scenario, *model, options.seconds, [&](std::string_view text) { log.progress(text); });
   if (interrupted()) {
     log.note("interrupted: no profile was written");
     return kExitInterrupted;
@@ -131,32 +125,19 @@ int run_calibrate_command(const CalibrateOptionSet& options) {
 
 }  // namespace
 
-LiveModel live_model(const Scenario& scenario, std::int64_t threads) {
-  if (threads < 0 || threads > 1024)
-    throw UsageError("--threads: expected 1 to 1024, or 0 for all processors");
-  const bool is_f32 = scenario.deployment.weight_precision == Precision::f32;
-  return LiveModel(*scenario.shape, is_f32 ? ElementType::f32 : ElementType::bf16, static_cast<int>(threads),
-                   scenario.seed);
-}
-
-Profile measure_profile(const Scenario& scenario, LiveModel& model, double seconds_max,
+Profile measure_profile(const Scenario& scenario, DeviceModel& model, double seconds_max,
                         const std::function<void(std::string_view)>& progress) {
   const Policy& policy = scenario.policy();
   progress("calibrate: the machine's limits");
-  const int threads = model.runtime->threads();
-  ProfileOrigin origin;
-  origin.limits = machine_sheet(bench::measure_limits(threads, std::min(4.0, 0.1 * seconds_max)), threads);
-  origin.device = "CPU";
-  origin.driver = std::string(cpu::isa_name(cpu::active_isa()));
-  origin.clocks = "as found";
+  ProfileOrigin origin = model.origin();
+  origin.limits = model.measure_limits(std::min(4.0, 0.1 * seconds_max));
   origin.kernel_build = std::string(build_info().version) + " " + std::string(build_info().compiler);
   origin.date = today();
-  origin.threads = threads;
   origin.depth = policy.depth;
   origin.block_tokens = policy.block_tokens;
   origin.shape = *scenario.shape;
-  origin.weight_precision = scenario.deployment.weight_precision;
-  origin.kv_precision = origin.weight_precision;
+  origin.weight_precision = model.weight_precision();
+  origin.kv_precision = model.kv_precision();
   CalibrationOptions how = calibration_options(scenario);
   how.seconds_max = seconds_max;
   how.progress = progress;
@@ -180,11 +161,10 @@ CommandSpec live_command() {
                       {}};
   add_scenario_flags(command, options->scenario);
   const std::vector<OptionSpec> own = {
-      {"--backend", &options->backend, "NAME", "cpu, or cuda where the build has its plugin"},
-      {"--threads", &options->threads, "COUNT", "Threads; 0: all processors"},
       {"--step-log", &options->step_log, "FILE", "Every step with the hash of its plan, as JSON lines"},
       {"--dry-run", &options->is_dry, "", "Check everything, print the resolved scenario, run nothing"}};
   command.options.insert(command.options.end(), own.begin(), own.end());
+  add_device_flags(command, options->device);
   add_output(command, options->output);
   add_common(command, options->common);
   command.run = [options] { return run_live_command(*options); };
@@ -204,10 +184,10 @@ CommandSpec calibrate_command() {
   add_scenario_flags(command, options->scenario);
   const std::vector<OptionSpec> own = {
       {"--to", &options->to, "FILE", "Where the profile goes"},
-      {"--threads", &options->threads, "COUNT", "Threads; 0: all processors"},
       {"--seconds", &options->seconds, "SECONDS", "Time to measure for, about"},
       {"--dry-run", &options->is_dry, "", "Check everything, print the resolved scenario, run nothing"}};
   command.options.insert(command.options.end(), own.begin(), own.end());
+  add_device_flags(command, options->device);
   add_output(command, options->output);
   add_common(command, options->common);
   command.run = [options] { return run_calibrate_command(*options); };

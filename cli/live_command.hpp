@@ -1,7 +1,8 @@
 #pragma once
-#include "backend/live_run.hpp"
+#include "backend/decoder.hpp"
 #include "cli/command.hpp"
 #include "models/profile.hpp"
+#include "sim/scenario.hpp"
 
 namespace foretoken {
 
@@ -10,11 +11,9 @@ CommandSpec live_command();
 /// `foretoken calibrate`: step costs of a scenario's model and engine, measured here.
 CommandSpec calibrate_command();
 
-/// Which kernels a scenario's model runs on.
-LiveModel live_model(const Scenario& scenario, std::int64_t threads);
 /// Measures step costs in the bounds of the scenario's engine and fits them; `progress` is told how far it
 /// is.
-Profile measure_profile(const Scenario& scenario, LiveModel& model, double seconds_max,
+Profile measure_profile(const Scenario& scenario, DeviceModel& model, double seconds_max,
                         const std::function<void(std::string_view)>& progress);
 
 }  // namespace foretoken

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "backend/validate.hpp"
+#include "cli/device_flags.hpp"
 #include "cli/live_command.hpp"
 #include "cli/output.hpp"
 #include "cli/scenario_flags.hpp"
@@ -24,7 +25,7 @@ struct Options {
   std::string loads = "0.3,0.7,0.95";
   std::string folder = "foretoken-demo";
   std::int64_t repeats = 5;
-  std::int64_t threads = 0;
+  DeviceFlags device;
   double seconds = 40;
   bool is_dry = false;
 };
@@ -99,7 +100,7 @@ Json document_of(const Validation& v, const Scenario& scenario, std::string_view
   return document;
 }
 
-Validation run_validation(const Scenario& scenario, LiveModel& model, const Options& options, Log& log,
+Validation run_validation(const Scenario& scenario, DeviceModel& model, const Options& options, Log& log,
                           bool aloud) {
   ValidateOptions how;
   how.loads = parse_loads(options.loads);
@@ -130,8 +131,8 @@ int run_validate(const Options& options) {
   const std::string hash = scenario.cost.kind == CostKind::profile ? read_profile(scenario.cost.profile).hash
                                                                    : scenario_cost(scenario).cost->hash();
   log.note("profile hash " + hash + ", frozen before the first live run");
-  LiveModel model = live_model(scenario, options.threads);
-  const Validation v = run_validation(scenario, model, options, log, false);
+  const std::unique_ptr<DeviceModel> model = live_model(scenario, options.device);
+  const Validation v = run_validation(scenario, *model, options, log, false);
   deliver(options.output, [&](std::string_view form) {
     return form == "json" ? document_of(v, scenario, "validate").dump(2) + "\n" : validation_text(v, form);
   });
@@ -152,16 +153,16 @@ int run_demo(const Options& options) {
   std::filesystem::create_directories(options.folder, failed);
   if (failed) throw DeviceError(options.folder + ": " + failed.message());
   const std::string profile_path = options.folder + "/profile.json";
-  LiveModel model = live_model(scenario, options.threads);
+  const std::unique_ptr<DeviceModel> model = live_model(scenario, options.device);
   log.note("calibrate: step costs of " + scenario.model + " on this machine");
   const Profile profile =
-      measure_profile(scenario, model, options.seconds, [&](std::string_view text) { log.note(text); });
+      measure_profile(scenario, *model, options.seconds, [&](std::string_view text) { log.note(text); });
   if (interrupted()) return kExitInterrupted;
   write_profile(profile_path, profile);
   log.note("profile " + profile_path + ", hash " + profile.hash + ", frozen from here on");
   demo.scenario.profile = profile_path;
   scenario = load_scenario(demo.scenario);
-  const Validation v = run_validation(scenario, model, demo, log, true);
+  const Validation v = run_validation(scenario, *model, demo, log, true);
   write_file(options.folder + "/validation.json", document_of(v, scenario, "demo").dump(2) + "\n");
   write_file(options.folder + "/validation.md", validation_text(v, "md"));
   deliver(options.output, [&](std::string_view form) {
@@ -188,9 +189,9 @@ CommandSpec validate_command() {
   const std::vector<OptionSpec> own = {
       {"--loads", &options->loads, "SHARES", "Shares of the capacity that the simulator finds"},
       {"--repeats", &options->repeats, "COUNT", "Live runs at each load"},
-      {"--threads", &options->threads, "COUNT", "Threads; 0: all processors"},
       {"--dry-run", &options->is_dry, "", "Check everything, print the resolved scenario, run nothing"}};
   command.options.insert(command.options.end(), own.begin(), own.end());
+  add_device_flags(command, options->device);
   add_output(command, options->output);
   add_common(command, options->common);
   command.run = [options] { return run_validate(*options); };
@@ -210,9 +211,9 @@ CommandSpec demo_command() {
       {"--folder", &options->folder, "FOLDER", "Where profile and reports go"},
       {"--loads", &options->loads, "SHARES", "Shares of the capacity that the simulator finds"},
       {"--repeats", &options->repeats, "COUNT", "Live runs at each load"},
-      {"--threads", &options->threads, "COUNT", "Threads; 0: all processors"},
       {"--seconds", &options->seconds, "SECONDS", "Time to calibrate for, about"},
       {"--dry-run", &options->is_dry, "", "Check everything, print the scenario, run nothing"}};
+  add_device_flags(command, options->device);
   add_output(command, options->output);
   add_common(command, options->common);
   command.run = [options] { return run_demo(*options); };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backend/live_run.hpp"
+#include "backend/cpu/model.hpp"
 #include "models/shape.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/resources.hpp"
@@ -11,8 +11,8 @@
 namespace foretoken {
 namespace {
 
-LiveModel tiny_model() {
-  return LiveModel(
+CpuModel tiny_model() {
+  return CpuModel(
       shape_from_hf(Json::parse(*resource("models/data/tiny.json"), "tiny", true), "tiny", "tiny"),
       ElementType::f32, 1, 1);
 }
@@ -26,9 +26,9 @@ CalibrationOptions small_sweep() {
   return options;
 }
 
-Profile profile_of(const LiveModel& model, const Calibration& measured) {
+Profile profile_of(const DeviceModel& model, const Calibration& measured) {
   ProfileOrigin origin;
-  origin.shape = model.weights.shape;
+  origin.shape = model.shape();
   origin.weight_precision = Precision::f32;
   origin.kv_precision = Precision::f32;
   return fit_profile(measured.samples, origin, measured.transfers);
@@ -37,7 +37,7 @@ Profile profile_of(const LiveModel& model, const Calibration& measured) {
 }  // namespace
 
 TEST_CASE("calibration times every regime and the copies of blocks") {
-  LiveModel model = tiny_model();
+  CpuModel model = tiny_model();
   const Calibration measured = calibrate(model, small_sweep());
   for (const Regime regime : {Regime::prefill, Regime::decode, Regime::mixed, Regime::ragged})
     CHECK(std::any_of(measured.samples.begin(), measured.samples.end(),
@@ -51,7 +51,7 @@ TEST_CASE("calibration times every regime and the copies of blocks") {
 }
 
 TEST_CASE("calibration for static batching times padding and dead rows") {
-  LiveModel model = tiny_model();
+  CpuModel model = tiny_model();
   CalibrationOptions options = small_sweep();
   options.padded = true;
   const Calibration measured = calibrate(model, options);
@@ -64,7 +64,7 @@ TEST_CASE("calibration for static batching times padding and dead rows") {
 }
 
 TEST_CASE("drift is the change of the machine since the profile was measured") {
-  LiveModel model = tiny_model();
+  CpuModel model = tiny_model();
   Calibration measured = calibrate(model, small_sweep());
   REQUIRE(machine_drift(model, profile_of(model, measured), small_sweep()).has_value());
   // As if the machine had been a thousand times slower then: whatever its noise, it is faster now.

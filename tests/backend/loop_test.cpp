@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cpu/model.hpp"
 #include "backend/live_run.hpp"
 #include "backend/replay.hpp"
 #include "models/shape.hpp"
@@ -46,7 +47,7 @@ Scenario busy_scenario(const std::string& preset, int depth, std::uint64_t seed,
   return read_scenario(document, "busy", "");
 }
 
-void check_replays(const Scenario& scenario, LiveModel& model) {
+void check_replays(const Scenario& scenario, DeviceModel& model) {
   const LiveRun live = run_live(scenario, model, nullptr, nullptr);
   CHECK(live.report.whole.totals.finished == live.report.whole.totals.offered);
   for (const ReplayKind kind : {ReplayKind::whole, ReplayKind::durations}) {
@@ -60,7 +61,7 @@ void check_replays(const Scenario& scenario, LiveModel& model) {
 }  // namespace
 
 TEST_CASE("a live run fed back makes the same plans, by both tests", "[property][live]") {
-  LiveModel model(
+  CpuModel model(
       shape_from_hf(Json::parse(*resource("models/data/tiny.json"), "tiny", true), "tiny", "tiny"),
       ElementType::f32, 2, 1);
   for (const std::string preset : {"vllm-v1", "sarathi", "vllm-v0", "orca", "static"})

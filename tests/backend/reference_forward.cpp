@@ -84,7 +84,7 @@ void add(Rows& x, const Rows& y) {
     for (std::size_t i = 0; i < x[row].size(); ++i) x[row][i] += y[row][i];
 }
 
-void run_layer(const ModelShape& shape, const LayerWeights& layer, Rows& x) {
+void run_layer(const ModelShape& shape, const LayerWeights<Cpu>& layer, Rows& x) {
   const int dim = shape.head_dim;
   Rows qkv = product(layer.qkv, normed(x, layer.attention_norm, shape.norm_eps), layer.qkv.columns, same);
   for (std::size_t t = 0; t < x.size(); ++t) {
@@ -105,7 +105,7 @@ void run_layer(const ModelShape& shape, const LayerWeights& layer, Rows& x) {
 
 }  // namespace
 
-std::vector<std::vector<double>> reference_logits(const Weights& weights,
+std::vector<std::vector<double>> reference_logits(const Weights<Cpu>& weights,
                                                   std::span<const std::int32_t> tokens) {
   const ModelShape& shape = weights.shape;
   const auto hidden = static_cast<std::size_t>(shape.hidden);
@@ -113,7 +113,7 @@ std::vector<std::vector<double>> reference_logits(const Weights& weights,
   for (std::size_t t = 0; t < tokens.size(); ++t)
     for (std::size_t i = 0; i < hidden; ++i)
       x[t][i] = number(weights.embedding, weights.type, static_cast<std::size_t>(tokens[t]) * hidden + i);
-  for (const LayerWeights& layer : weights.layers) run_layer(shape, layer, x);
+  for (const LayerWeights<Cpu>& layer : weights.layers) run_layer(shape, layer, x);
   return product(weights.head, normed(x, weights.final_norm, shape.norm_eps), shape.vocab, same);
 }
 

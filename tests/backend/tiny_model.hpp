@@ -1,11 +1,13 @@
 #pragma once
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
-#include "backend/kv_cache.hpp"
+#include "backend/cpu/model.hpp"
+#include "backend/cpu/stages.hpp"
+#include "backend/kv_tables.hpp"
 #include "backend/transformer.hpp"
-#include "backend/weights.hpp"
 
 namespace foretoken::testing {
 
@@ -28,20 +30,24 @@ inline ModelShape tiny_shape() {
 /// by hand.
 class HandDriven {
  public:
-  HandDriven(Runtime<Cpu>& runtime, const Weights& weights, ElementType kv_type, int block_tokens = 16,
+  HandDriven(Runtime<Cpu>& runtime, const Weights<Cpu>& weights, ElementType kv_type, int block_tokens = 16,
              std::int64_t blocks = 64)
       : runtime_(runtime),
-        cache_(runtime, layout(weights.shape, kv_type, block_tokens), blocks, 0),
-        transformer_(runtime, weights, cache_.layout(), cache_.pool(), weights.shape.max_position) {}
+        layout_(kv_layout(weights.shape, kv_type, block_tokens)),
+        tables_(block_tokens, blocks, 0),
+        pool_(runtime.allocate(static_cast<std::size_t>(blocks + 1) * layout_.block_bytes(), "the pool")),
+        transformer_(runtime, weights, layout_, pool_.data(), weights.shape.max_position) {}
 
-  KvCache& cache() { return cache_; }
+  KvTables& tables() { return tables_; }
+  /// Fills all keys and values with what reads as NaN.
+  void poison() { std::memset(pool_.data(), 0xff, pool_.size()); }
 
   /// Adds `tokens` at positions `context` and up of the sequence in `slot`; its last row is sampled.
   void add(Slot slot, std::span<const std::int32_t> tokens, std::int32_t context) {
-    const int block_tokens = cache_.layout().block_tokens;
+    const int block_tokens = layout_.block_tokens;
     const std::int32_t after = context + static_cast<std::int32_t>(tokens.size());
-    cache_.grow(slot, after);
-    const std::span<const std::int32_t> table = cache_.table(slot);
+    tables_.grow(slot, after);
+    const std::span<const std::int32_t> table = tables_.table(slot);
     for (std::int32_t position = context; position < after; ++position) {
       rows_.tokens.push_back(tokens[static_cast<std::size_t>(position - context)]);
       rows_.positions.push_back(position);
@@ -60,15 +66,16 @@ class HandDriven {
 
   /// Runs what was added and returns the logits of the sampled rows.
   std::vector<std::vector<float>> run() {
-    transformer_.prepare(rows_);
+    transformer_.stages().prepare(rows_);
     const auto step = [this](const cpu::Team& team) { transformer_.forward(team); };
     runtime_.run(step);
     std::vector<std::vector<float>> logits;
     for (std::size_t i = 0; i < rows_.sampled.size(); ++i) {
-      const std::span<const float> row = transformer_.logits(static_cast<int>(i));
+      const std::span<const float> row = transformer_.stages().logits(static_cast<int>(i));
       logits.emplace_back(row.begin(), row.end());
     }
-    tokens_.assign(transformer_.sampled().begin(), transformer_.sampled().end());
+    const std::span<const std::int32_t> sampled = transformer_.stages().sampled();
+    tokens_.assign(sampled.begin(), sampled.end());
     rows_.clear();
     return logits;
   }
@@ -77,18 +84,10 @@ class HandDriven {
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
 
  private:
-  static cpu::KvLayout layout(const ModelShape& shape, ElementType type, int block_tokens) {
-    cpu::KvLayout result;
-    result.type = type;
-    result.layers = shape.layers;
-    result.kv_heads = shape.kv_heads;
-    result.block_tokens = block_tokens;
-    result.head_dim = shape.head_dim;
-    return result;
-  }
-
   Runtime<Cpu>& runtime_;
-  KvCache cache_;
+  cpu::KvLayout layout_;
+  KvTables tables_;
+  cpu::Buffer pool_;
   Transformer<Cpu> transformer_;
   StepRows rows_;
   std::vector<std::int32_t> tokens_;

@@ -46,12 +46,6 @@ class IsaGuard {
   ~IsaGuard() { cpu::set_isa(std::nullopt); }
 };
 
-/// Fills the whole pool with not-a-number: whoever reads what was never written shows it.
-void poison(KvCache& cache) {
-  std::memset(cache.pool(), 0xff,
-              static_cast<std::size_t>(cache.dummy_block() + 1) * cache.layout().block_bytes());
-}
-
 /// A prompt of 75 tokens in chunks of `chunk`, beside a decode and a short prompt; the logits of its last
 /// token.
 std::vector<float> chunked(HandDriven& model, Slot slot, const std::vector<std::int32_t>& prompt,
@@ -76,9 +70,9 @@ TEST_CASE("the forward pass agrees with plain double precision on every ISA, in 
   ModelShape shape = tiny_shape();
   shape.qkv_bias = true;
   shape.tied_embeddings = type == ElementType::bf16;
-  const Weights weights = random_weights(shape, type, 11, runtime);
+  const Weights<Cpu> weights = random_weights(shape, type, 11, runtime);
   HandDriven model(runtime, weights, type);
-  poison(model.cache());
+  model.poison();
   const auto first = text(1, 40, shape.vocab);
   const auto second = text(2, 23, shape.vocab);
   // Step 1: the first prompt whole. Step 2: its decode beside a chunk of the second. Step 3: two decodes'
@@ -110,7 +104,7 @@ TEST_CASE("logits of random weights have a spread of about one", "[unit]") {
   Runtime<Cpu> runtime(1);
   ModelShape shape = tiny_shape();
   shape.tied_embeddings = GENERATE(false, true);
-  const Weights weights = random_weights(shape, ElementType::f32, 5, runtime);
+  const Weights<Cpu> weights = random_weights(shape, ElementType::f32, 5, runtime);
   const auto logits = reference_logits(weights, text(1, 20, shape.vocab));
   double squares = 0;
   for (const double value : logits.back()) squares += value * value;
@@ -124,15 +118,15 @@ TEST_CASE("permuted pages change no bit, and unused ones are never read", "[unit
   const int block_tokens = GENERATE(16, 5, 32);
   Runtime<Cpu> runtime(2);
   const ModelShape shape = tiny_shape();
-  const Weights weights = random_weights(shape, type, 3, runtime);
+  const Weights<Cpu> weights = random_weights(shape, type, 3, runtime);
   const auto prompt = text(4, 75, shape.vocab);
   HandDriven plain(runtime, weights, type, block_tokens);
   const std::vector<float> expected = chunked(plain, Slot{0}, prompt, 30);
   HandDriven permuted(runtime, weights, type, block_tokens);
-  poison(permuted.cache());
+  permuted.poison();
   std::vector<std::int32_t> table;
   for (int i = 0; i < (75 + block_tokens - 1) / block_tokens; ++i) table.push_back((i * 37 + 11) % 64);
-  permuted.cache().use_external_table(Slot{0}, table);
+  permuted.tables().use_external_table(Slot{0}, table);
   CHECK(same_bits(chunked(permuted, Slot{0}, prompt, 30), expected));
 }
 
@@ -143,7 +137,7 @@ TEST_CASE("a sequence's logits depend on neither its batch mates nor the number 
   const IsaGuard guard(isa);
   Runtime<Cpu> one(1);
   const ModelShape shape = tiny_shape();
-  const Weights weights = random_weights(shape, type, 9, one);
+  const Weights<Cpu> weights = random_weights(shape, type, 9, one);
   const auto prompt = text(6, 33, shape.vocab);
   HandDriven alone(one, weights, type);
   alone.add(Slot{0}, std::span(prompt).first(32), 0);
@@ -168,7 +162,7 @@ TEST_CASE("a prompt in chunks, or token by token, gives the logits of the whole,
   const ElementType type = GENERATE(ElementType::f32, ElementType::bf16);
   Runtime<Cpu> runtime(2);
   const ModelShape shape = tiny_shape();
-  const Weights weights = random_weights(shape, type, 3, runtime);
+  const Weights<Cpu> weights = random_weights(shape, type, 3, runtime);
   const auto prompt = text(4, 75, shape.vocab);
   HandDriven whole(runtime, weights, type);
   const std::vector<float> expected = chunked(whole, Slot{0}, prompt, prompt.size());
@@ -182,16 +176,16 @@ TEST_CASE("a prompt in chunks, or token by token, gives the logits of the whole,
 TEST_CASE("the comparison with double precision notices a wrong page", "[unit]") {
   Runtime<Cpu> runtime(1);
   const ModelShape shape = tiny_shape();
-  const Weights weights = random_weights(shape, ElementType::f32, 3, runtime);
+  const Weights<Cpu> weights = random_weights(shape, ElementType::f32, 3, runtime);
   const auto prompt = text(4, 40, shape.vocab);
   HandDriven model(runtime, weights, ElementType::f32);
   model.add(Slot{0}, std::span(prompt).first(39), 0);
   model.run();
   // The seeded fault: the second block of the table is swapped for one that nobody wrote.
-  std::vector<std::int32_t> table(model.cache().table(Slot{0}).begin(), model.cache().table(Slot{0}).end());
+  std::vector<std::int32_t> table(model.tables().table(Slot{0}).begin(), model.tables().table(Slot{0}).end());
   table[1] = 60;
-  model.cache().release(Slot{0});
-  model.cache().use_external_table(Slot{0}, table);
+  model.tables().release(Slot{0});
+  model.tables().use_external_table(Slot{0}, table);
   model.add(Slot{0}, std::span(prompt).last(1), 39);
   CHECK(distance(model.run().front(), reference_logits(weights, prompt).back()) > 1e-2);
 }

@@ -1,4 +1,4 @@
-#include "backend/transformer.hpp"
+#include "backend/cpu/stages.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,19 +7,8 @@
 
 namespace foretoken {
 
-void StepRows::clear() {
-  tokens.clear();
-  positions.clear();
-  kv_slots.clear();
-  row_begin.assign(1, 0);
-  context.clear();
-  page_begin.assign(1, 0);
-  pages.clear();
-  sampled.clear();
-}
-
-Transformer<Cpu>::Transformer(Runtime<Cpu>& runtime, const Weights& weights, const cpu::KvLayout& layout,
-                              void* pool, std::int32_t positions_max)
+Stages<Cpu>::Stages(Runtime<Cpu>& runtime, const Weights<Cpu>& weights, const cpu::KvLayout& layout, void* pool,
+                    std::int32_t positions_max)
     : runtime_(&runtime),
       weights_(&weights),
       kernels_(&cpu::kernels()),
@@ -37,7 +26,7 @@ Transformer<Cpu>::Transformer(Runtime<Cpu>& runtime, const Weights& weights, con
                        sine_.as<float>().data());
 }
 
-void Transformer<Cpu>::make_room(int rows, int sampled) {
+void Stages<Cpu>::reserve(int rows, int sampled) {
   const ModelShape& shape = weights_->shape;
   const int query_columns = shape.heads * shape.head_dim;
   Activations& b = buffers_;
@@ -68,26 +57,26 @@ void Transformer<Cpu>::make_room(int rows, int sampled) {
   }
 }
 
-void Transformer<Cpu>::prepare(const StepRows& rows) {
+void Stages<Cpu>::prepare(const StepRows& rows) {
   FT_CHECK(rows.positions.size() == rows.tokens.size() && rows.kv_slots.size() == rows.tokens.size());
   FT_CHECK(rows.row_begin.back() == rows.rows() && rows.row_begin.size() == rows.context.size() + 1);
-  make_room(rows.rows(), static_cast<int>(rows.sampled.size()));
+  reserve(rows.rows(), static_cast<int>(rows.sampled.size()));
   rows_ = &rows;
   batch_ = {rows.sequences(), rows.row_begin.data(), rows.context.data(), rows.page_begin.data(),
             rows.pages.data()};
   cpu::plan_attention(batch_, weights_->shape.heads, weights_->shape.kv_heads, runtime_->threads(), plan_);
 }
 
-std::span<const std::int32_t> Transformer<Cpu>::sampled() const {
+std::span<const std::int32_t> Stages<Cpu>::sampled() const {
   return {next_tokens_.data(), rows_->sampled.size()};
 }
 
-std::span<const float> Transformer<Cpu>::logits(int i) const {
+std::span<const float> Stages<Cpu>::logits(int i) const {
   const auto vocab = static_cast<std::size_t>(weights_->shape.vocab);
   return logits_.as<float>().subspan(static_cast<std::size_t>(i) * vocab, vocab);
 }
 
-void Transformer<Cpu>::embed(cpu::Share share) const {
+void Stages<Cpu>::embed(const cpu::Team& team) const {
   cpu::EmbedArgs args;
   args.rows = rows_->rows();
   args.dim = weights_->shape.hidden;
@@ -96,10 +85,10 @@ void Transformer<Cpu>::embed(cpu::Share share) const {
   args.table_type = weights_->type;
   args.out = buffers_.residual.as<float>().data();
   args.out_stride = buffers_.hidden_stride;
-  kernels_->embed(args, share);
+  kernels_->embed(args, team.share);
 }
 
-void Transformer<Cpu>::norm(const float* weight, const std::int32_t* row_index, int rows,
+void Stages<Cpu>::norm(const float* weight, const std::int32_t* row_index, int rows,
                             cpu::Share share) const {
   cpu::RmsNormArgs args;
   args.rows = rows;
@@ -115,7 +104,7 @@ void Transformer<Cpu>::norm(const float* weight, const std::int32_t* row_index, 
   kernels_->rms_norm(args, share);
 }
 
-void Transformer<Cpu>::spread_bias(const float* bias, cpu::Share share) const {
+void Stages<Cpu>::spread_bias(const float* bias, cpu::Share share) const {
   const cpu::Range part = cpu::split(rows_->rows(), share);
   const int columns = weights_->layers.front().qkv.columns;
   float* qkv = buffers_.qkv.as<float>().data();
@@ -123,7 +112,7 @@ void Transformer<Cpu>::spread_bias(const float* bias, cpu::Share share) const {
     std::copy(bias, bias + columns, qkv + row * buffers_.qkv_stride);
 }
 
-void Transformer<Cpu>::product(const cpu::PackedMatrix& matrix, const cpu::Buffer& x, std::int64_t x_stride,
+void Stages<Cpu>::product(const cpu::PackedMatrix& matrix, const cpu::Buffer& x, std::int64_t x_stride,
                                const cpu::Buffer& y, std::int64_t y_stride, cpu::Epilogue epilogue, int rows,
                                cpu::Share share) const {
   cpu::ProductArgs args;
@@ -139,7 +128,7 @@ void Transformer<Cpu>::product(const cpu::PackedMatrix& matrix, const cpu::Buffe
   kernels_->product(args, share);
 }
 
-void Transformer<Cpu>::rope(int layer, cpu::Share share) const {
+void Stages<Cpu>::rope(const cpu::Team& team, int layer) const {
   cpu::RopeArgs args;
   args.rows = rows_->rows();
   args.query_heads = weights_->shape.heads;
@@ -155,10 +144,10 @@ void Transformer<Cpu>::rope(int layer, cpu::Share share) const {
   args.q_out = buffers_.query.data();
   args.q_stride = buffers_.query_stride;
   args.q_type = query_type_;
-  kernels_->rope_and_write_kv(args, share);
+  kernels_->rope_and_write_kv(args, team.share);
 }
 
-void Transformer<Cpu>::attend(int layer, cpu::Share share) const {
+void Stages<Cpu>::attention(const cpu::Team& team, int layer) const {
   cpu::AttentionArgs args;
   args.batch = batch_;
   args.query_heads = weights_->shape.heads;
@@ -171,83 +160,62 @@ void Transformer<Cpu>::attend(int layer, cpu::Share share) const {
   args.out_stride = buffers_.query_stride;
   args.out_type = input_type_;
   args.scale = 1.0F / std::sqrt(static_cast<float>(weights_->shape.head_dim));
-  kernels_->attention(args, plan_, share);
+  kernels_->attention(args, plan_, team.share);
 }
 
-void Transformer<Cpu>::layer(const cpu::Team& team, int number) const {
-  const LayerWeights& weights = weights_->layers[static_cast<std::size_t>(number)];
-  const Activations& b = buffers_;
-  const int rows = rows_->rows();
-  const cpu::Share share = team.share;
-  norm(weights.attention_norm, nullptr, rows, share);
+void Stages<Cpu>::attention_norm(const cpu::Team& team, int layer) const {
+  const LayerWeights<Cpu>& weights = layer_weights(layer);
+  norm(weights.attention_norm, nullptr, rows(), team.share);
   // The bias goes in first and the product adds to it: no pass of its own, no barrier more.
-  if (weights.qkv_bias != nullptr) spread_bias(weights.qkv_bias, share);
-  team.barrier();
-  const cpu::Epilogue to_qkv = weights.qkv_bias != nullptr ? cpu::Epilogue::add : cpu::Epilogue::store;
-  product(weights.qkv, b.normed, b.hidden_stride, b.qkv, b.qkv_stride, to_qkv, rows, share);
-  team.barrier();
-  rope(number, share);
-  team.barrier();
-  attend(number, share);
-  team.barrier();
-  product(weights.output, b.attended, b.query_stride, b.residual, b.hidden_stride, cpu::Epilogue::add, rows,
-          share);
-  team.barrier();
-  norm(weights.ffn_norm, nullptr, rows, share);
-  team.barrier();
-  product(weights.gate_up, b.normed, b.hidden_stride, b.ffn, b.ffn_stride, cpu::Epilogue::silu_mul, rows,
-          share);
-  team.barrier();
-  product(weights.down, b.ffn, b.ffn_stride, b.residual, b.hidden_stride, cpu::Epilogue::add, rows, share);
-  team.barrier();
+  if (weights.qkv_bias != nullptr) spread_bias(weights.qkv_bias, team.share);
 }
 
-void Transformer<Cpu>::head(const cpu::Team& team) {
-  const auto rows = static_cast<int>(rows_->sampled.size());
-  if (rows == 0) return;
-  norm(weights_->final_norm, rows_->sampled.data(), rows, team.share);
-  team.barrier();
+void Stages<Cpu>::qkv_product(const cpu::Team& team, int layer) const {
+  const LayerWeights<Cpu>& weights = layer_weights(layer);
+  const Activations& b = buffers_;
+  product(weights.qkv, b.normed, b.hidden_stride, b.qkv, b.qkv_stride,
+          weights.qkv_bias != nullptr ? cpu::Epilogue::add : cpu::Epilogue::store, rows(), team.share);
+}
+
+void Stages<Cpu>::output_product(const cpu::Team& team, int layer) const {
+  const Activations& b = buffers_;
+  product(layer_weights(layer).output, b.attended, b.query_stride, b.residual, b.hidden_stride,
+          cpu::Epilogue::add, rows(), team.share);
+}
+
+void Stages<Cpu>::ffn_norm(const cpu::Team& team, int layer) const {
+  norm(layer_weights(layer).ffn_norm, nullptr, rows(), team.share);
+}
+
+void Stages<Cpu>::gate_up_product(const cpu::Team& team, int layer) const {
+  const Activations& b = buffers_;
+  product(layer_weights(layer).gate_up, b.normed, b.hidden_stride, b.ffn, b.ffn_stride,
+          cpu::Epilogue::silu_mul, rows(), team.share);
+}
+
+void Stages<Cpu>::down_product(const cpu::Team& team, int layer) const {
+  const Activations& b = buffers_;
+  product(layer_weights(layer).down, b.ffn, b.ffn_stride, b.residual, b.hidden_stride, cpu::Epilogue::add,
+          rows(), team.share);
+}
+
+void Stages<Cpu>::head_norm(const cpu::Team& team) const {
+  norm(weights_->final_norm, rows_->sampled.data(), sampled_rows(), team.share);
+}
+
+void Stages<Cpu>::head_product(const cpu::Team& team) const {
   product(weights_->head, buffers_.normed, buffers_.hidden_stride, logits_, weights_->shape.vocab,
-          cpu::Epilogue::store, rows, team.share);
-  team.barrier();
+          cpu::Epilogue::store, sampled_rows(), team.share);
+}
+
+void Stages<Cpu>::sample(const cpu::Team& team) {
   cpu::ArgmaxArgs args;
-  args.rows = rows;
+  args.rows = sampled_rows();
   args.dim = weights_->shape.vocab;
   args.logits = logits_.as<float>().data();
   args.stride = weights_->shape.vocab;
   args.tokens = next_tokens_.data();
   kernels_->argmax(args, team.share);
-}
-
-void Transformer<Cpu>::forward(const cpu::Team& team) {
-  if (rows_->rows() == 0) return;
-  embed(team.share);
-  team.barrier();
-  for (int number = 0; number < weights_->shape.layers; ++number) layer(team, number);
-  head(team);
-}
-
-void Transformer<Cpu>::forward_products(const cpu::Team& team) {
-  const Activations& b = buffers_;
-  const int rows = rows_->rows();
-  for (const LayerWeights& weights : weights_->layers) {
-    product(weights.qkv, b.normed, b.hidden_stride, b.qkv, b.qkv_stride, cpu::Epilogue::store, rows,
-            team.share);
-    team.barrier();
-    product(weights.output, b.attended, b.query_stride, b.residual, b.hidden_stride, cpu::Epilogue::add, rows,
-            team.share);
-    team.barrier();
-    product(weights.gate_up, b.normed, b.hidden_stride, b.ffn, b.ffn_stride, cpu::Epilogue::silu_mul, rows,
-            team.share);
-    team.barrier();
-    product(weights.down, b.ffn, b.ffn_stride, b.residual, b.hidden_stride, cpu::Epilogue::add, rows,
-            team.share);
-    team.barrier();
-  }
-  const auto sampled = static_cast<int>(rows_->sampled.size());
-  if (sampled > 0)
-    product(weights_->head, b.normed, b.hidden_stride, logits_, weights_->shape.vocab, cpu::Epilogue::store,
-            sampled, team.share);
 }
 
 }  // namespace foretoken

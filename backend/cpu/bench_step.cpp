@@ -1,11 +1,11 @@
-#include "backend/bench_step.hpp"
+#include "backend/cpu/bench_step.hpp"
 
 #include <algorithm>
 #include <chrono>
 
-#include "backend/kv_cache.hpp"
+#include "backend/cpu/model.hpp"
+#include "backend/cpu/stages.hpp"
 #include "backend/transformer.hpp"
-#include "backend/weights.hpp"
 #include "kernels/bench/limits.hpp"
 #include "kernels/bench/sampling.hpp"
 #include "kernels/cpu/isa.hpp"
@@ -71,7 +71,7 @@ std::int64_t percentile(std::vector<std::int64_t>& values, double share) {
 /// The two limits that no step can beat, read on the team that runs the steps.
 class Limits {
  public:
-  Limits(Runtime<Cpu>& runtime, const Weights& weights)
+  Limits(Runtime<Cpu>& runtime, const Weights<Cpu>& weights)
       : pool_(runtime.pool()), memory_(weights.memory.front()), type_(weights.type) {}
 
   void read() {
@@ -102,7 +102,7 @@ BenchPoint time_case(const BenchCase& bench_case, Transformer<Cpu>& transformer,
                      Limits& limits, double seconds) {
   const StepRows rows = rows_of(bench_case);
   const auto step = [&] {
-    transformer.prepare(rows);
+    transformer.stages().prepare(rows);
     const auto work = [&](const cpu::Team& team) { transformer.forward(team); };
     runtime.run(work);
   };
@@ -153,15 +153,11 @@ std::vector<BenchPoint> bench_steps(const ModelShape& shape, Runtime<Cpu>& runti
     blocks = std::max(blocks, std::max(1, bench_case.batch) * blocks_for_tokens(tokens));
     positions = std::max(positions, tokens);
   }
-  const Weights weights = random_weights(shape, options.type, options.seed, runtime);
-  cpu::KvLayout layout;
-  layout.type = options.type;
-  layout.layers = shape.layers;
-  layout.kv_heads = shape.kv_heads;
-  layout.block_tokens = kBlockTokens;
-  layout.head_dim = shape.head_dim;
-  KvCache cache(runtime, layout, blocks, 0);
-  Transformer<Cpu> transformer(runtime, weights, layout, cache.pool(), positions);
+  const Weights<Cpu> weights = random_weights(shape, options.type, options.seed, runtime);
+  const cpu::KvLayout layout = kv_layout(shape, options.type, kBlockTokens);
+  const cpu::Buffer pool =
+      runtime.allocate(static_cast<std::size_t>(blocks) * layout.block_bytes(), "the KV pool");
+  Transformer<Cpu> transformer(runtime, weights, layout, pool.data(), positions);
   const Precision precision = options.type == ElementType::bf16 ? Precision::bf16 : Precision::f32;
   Limits limits(runtime, weights);
   std::vector<BenchPoint> points;

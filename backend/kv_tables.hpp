@@ -3,37 +3,19 @@
 #include <span>
 #include <vector>
 
-#include "backend/runtime.hpp"
-#include "kernels/cpu/kv_layout.hpp"
+#include "backend/step_rows.hpp"
 #include "sim/core/request.hpp"
 
 namespace foretoken {
 
-/// Blocks to be copied between the device pool and the host pool, pair by pair.
-struct BlockCopies {
-  std::vector<std::int32_t> from;
-  std::vector<std::int32_t> to;
-  /// Forgets the pairs and keeps the capacity.
-  void clear() {
-    from.clear();
-    to.clear();
-  }
-};
-
-/// Paged keys and values. The core counts private blocks and this cache numbers them; blocks that the core
-/// numbers itself (prefix cache) come in as external tables. One more block than the capacity, the dummy, is
-/// all zeros and stands in for the pages of dead rows. All device memory is touched at construction, so that
-/// no step pays for page faults.
-class KvCache {
+/// Which blocks hold whose keys and values. The core counts private blocks and these tables number them;
+/// blocks that the core numbers itself (prefix cache) come in as external tables.
+class KvTables {
  public:
-  /// `blocks` on the device and `host_blocks` for swap. DeviceError when memory is short.
-  KvCache(Runtime<Cpu>& runtime, const cpu::KvLayout& layout, std::int64_t blocks, std::int64_t host_blocks);
+  /// `blocks` on the device and `host_blocks` for swap.
+  KvTables(std::int32_t block_tokens, std::int64_t blocks, std::int64_t host_blocks);
 
-  const cpu::KvLayout& layout() const { return layout_; }
-  /// Storage as the kernels address it.
-  std::byte* pool() const { return pool_.data(); }
-  std::byte* host_pool() const { return host_pool_.data(); }
-  /// Number of the dummy block.
+  /// Number of the dummy block of the device pool, which stands in for the pages of dead rows.
   std::int32_t dummy_block() const { return static_cast<std::int32_t>(blocks_); }
   std::int64_t free_blocks() const { return static_cast<std::int64_t>(free_.size()); }
   std::int64_t free_host_blocks() const { return static_cast<std::int64_t>(host_free_.size()); }
@@ -65,10 +47,8 @@ class KvCache {
   };
   Table& at(Slot slot);
 
-  cpu::KvLayout layout_;
+  std::int32_t block_tokens_;
   std::int64_t blocks_;
-  cpu::Buffer pool_;
-  cpu::Buffer host_pool_;
   /// Stacks, so that the blocks freed last, which are still in some cache, are used first.
   std::vector<std::int32_t> free_;
   std::vector<std::int32_t> host_free_;

@@ -1,6 +1,4 @@
-#include "backend/kv_cache.hpp"
-
-#include <cstring>
+#include "backend/kv_tables.hpp"
 
 #include "sim/base/check.hpp"
 
@@ -17,33 +15,20 @@ std::vector<std::int32_t> descending(std::int64_t blocks) {
 
 }  // namespace
 
-KvCache::KvCache(Runtime<Cpu>& runtime, const cpu::KvLayout& layout, std::int64_t blocks,
-                 std::int64_t host_blocks)
-    : layout_(layout),
+KvTables::KvTables(std::int32_t block_tokens, std::int64_t blocks, std::int64_t host_blocks)
+    : block_tokens_(block_tokens),
       blocks_(blocks),
-      pool_(runtime.allocate(static_cast<std::size_t>(blocks + 1) * layout.block_bytes(), "the KV pool")),
-      host_pool_(
-          runtime.allocate(static_cast<std::size_t>(host_blocks) * layout.block_bytes(), "the swap pool")),
       free_(descending(blocks)),
-      host_free_(descending(host_blocks)) {
-  const auto touch = [this](const cpu::Team& team) {
-    for (const cpu::Buffer* pool : {&pool_, &host_pool_}) {
-      if (pool->size() == 0) continue;  // an empty pool has no address
-      const cpu::Range part = cpu::split(static_cast<std::int64_t>(pool->size()), team.share);
-      std::memset(pool->data() + part.begin, 0, static_cast<std::size_t>(part.end - part.begin));
-    }
-  };
-  runtime.run(touch);
-}
+      host_free_(descending(host_blocks)) {}
 
-KvCache::Table& KvCache::at(Slot slot) {
+KvTables::Table& KvTables::at(Slot slot) {
   if (index(slot) >= tables_.size()) tables_.resize(index(slot) + 1);
   return tables_[index(slot)];
 }
 
-void KvCache::grow(Slot slot, std::int64_t tokens) {
+void KvTables::grow(Slot slot, std::int64_t tokens) {
   Table& table = at(slot);
-  const auto needed = static_cast<std::size_t>((tokens + layout_.block_tokens - 1) / layout_.block_tokens);
+  const auto needed = static_cast<std::size_t>((tokens + block_tokens_ - 1) / block_tokens_);
   if (table.blocks.size() >= needed) return;
   FT_CHECK(!table.external, index(slot), tokens, table.blocks.size());
   while (table.blocks.size() < needed) {
@@ -53,19 +38,19 @@ void KvCache::grow(Slot slot, std::int64_t tokens) {
   }
 }
 
-void KvCache::use_external_table(Slot slot, std::span<const std::int32_t> table) {
+void KvTables::use_external_table(Slot slot, std::span<const std::int32_t> table) {
   Table& own = at(slot);
   FT_CHECK(own.external || own.blocks.empty(), index(slot));
   own.external = true;
   own.blocks.assign(table.begin(), table.end());
 }
 
-std::span<const std::int32_t> KvCache::table(Slot slot) const {
+std::span<const std::int32_t> KvTables::table(Slot slot) const {
   if (index(slot) >= tables_.size()) return {};
   return tables_[index(slot)].blocks;
 }
 
-void KvCache::release(Slot slot) {
+void KvTables::release(Slot slot) {
   Table& table = at(slot);
   if (!table.external)
     for (; !table.blocks.empty(); table.blocks.pop_back()) free_.push_back(table.blocks.back());
@@ -73,11 +58,11 @@ void KvCache::release(Slot slot) {
   table.external = false;
 }
 
-void KvCache::swap_out(Slot slot, Handle request, std::int64_t tokens, BlockCopies& copies) {
+void KvTables::swap_out(Slot slot, Handle request, std::int64_t tokens, BlockCopies& copies) {
   if (index(request) >= swapped_.size()) swapped_.resize(index(request) + 1);
   std::vector<std::int32_t>& kept = swapped_[index(request)];
   FT_CHECK(kept.empty(), index(request));
-  const auto needed = static_cast<std::size_t>((tokens + layout_.block_tokens - 1) / layout_.block_tokens);
+  const auto needed = static_cast<std::size_t>((tokens + block_tokens_ - 1) / block_tokens_);
   const Table& table = at(slot);
   FT_CHECK(needed <= table.blocks.size() && needed <= host_free_.size(), needed, table.blocks.size(),
            host_free_.size());
@@ -90,7 +75,7 @@ void KvCache::swap_out(Slot slot, Handle request, std::int64_t tokens, BlockCopi
   release(slot);
 }
 
-void KvCache::swap_in(Slot slot, Handle request, BlockCopies& copies) {
+void KvTables::swap_in(Slot slot, Handle request, BlockCopies& copies) {
   FT_CHECK(index(request) < swapped_.size(), index(request));
   std::vector<std::int32_t>& kept = swapped_[index(request)];
   const Table& table = at(slot);
@@ -102,7 +87,7 @@ void KvCache::swap_in(Slot slot, Handle request, BlockCopies& copies) {
   forget(request);
 }
 
-void KvCache::forget(Handle request) {
+void KvTables::forget(Handle request) {
   if (index(request) >= swapped_.size()) return;
   std::vector<std::int32_t>& kept = swapped_[index(request)];
   host_free_.insert(host_free_.end(), kept.rbegin(), kept.rend());

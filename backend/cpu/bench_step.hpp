@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/runtime.hpp"
+#include "backend/cpu/runtime.hpp"
 #include "kernels/element.hpp"
 #include "models/shape.hpp"
 

@@ -1,24 +1,12 @@
 #pragma once
 #include <cstddef>
-#include <memory>
 #include <string>
 
+#include "backend/device.hpp"
 #include "kernels/cpu/memory.hpp"
 #include "kernels/cpu/thread_pool.hpp"
-#include "sim/core/executor.hpp"
 
 namespace foretoken {
-
-/// Device tag: the processor that runs this program.
-struct Cpu;
-/// Device tag: an NVIDIA GPU, reached through a plugin (`open_cuda_plugin`).
-struct Cuda;
-
-/// What the transformer needs of a device: `allocate`, `copy`, and an order of work (`launch`, `wait`).
-/// Products and the other kernels are reached through the kernel table of the device. A specialisation has
-/// the members of Runtime<Cpu>.
-template <class Device>
-class Runtime;
 
 /// The CPU: memory is host memory, the stream is a thread team that runs one parallel region per step, and
 /// that region plays the part of a captured graph: once launched, nobody decides anything until it ends.
@@ -60,9 +48,5 @@ class Runtime<Cpu> {
 
 /// Processors that this process may run on, at least 1: the default size of a team.
 int usable_processors();
-
-/// Opens the CUDA backend, which is a shared object of its own so that this program starts where no driver
-/// is. DeviceError where the build has none, as all builds so far.
-std::unique_ptr<Executor> open_cuda_plugin();
 
 }  // namespace foretoken

@@ -1,4 +1,4 @@
-#include "backend/runtime.hpp"
+#include "backend/cpu/runtime.hpp"
 
 #include <sched.h>
 
@@ -59,10 +59,6 @@ int usable_processors() {
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-std::unique_ptr<Executor> open_cuda_plugin() {
-  throw DeviceError("CUDA backend: this build has no CUDA plugin; use the CPU backend");
 }
 
 }  // namespace foretoken

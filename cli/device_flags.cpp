@@ -1,0 +1,39 @@
+#include "cli/device_flags.hpp"
+
+#include "backend/cpu/model.hpp"
+#include "backend/plugin.hpp"
+#include "sim/base/error.hpp"
+
+namespace foretoken {
+
+void add_device_flags(CommandSpec& command, DeviceFlags& flags) {
+  command.options.push_back(
+      {"--backend", &flags.backend, "NAME", "cpu, cuda, or cuda-emulated: the CUDA backend without a GPU"});
+  command.options.push_back({"--threads", &flags.threads, "COUNT", "Threads; 0: all processors"});
+}
+
+void check_device(const DeviceFlags& flags) {
+  if (flags.threads < 0 || flags.threads > 1024)
+    throw UsageError("--threads: expected 1 to 1024, or 0 for all processors");
+  if (flags.backend != "cpu" && flags.backend != "cuda" && flags.backend != "cuda-emulated")
+    throw UsageError("--backend: expected cpu, cuda or cuda-emulated, found \"" + flags.backend + "\"");
+}
+
+std::unique_ptr<DeviceModel> live_model(const Scenario& scenario, const DeviceFlags& flags) {
+  check_device(flags);
+  const int threads = static_cast<int>(flags.threads);
+  if (flags.backend == "cpu") {
+    const bool is_f32 = scenario.deployment.weight_precision == Precision::f32;
+    return std::make_unique<CpuModel>(*scenario.shape, is_f32 ? ElementType::f32 : ElementType::bf16, threads,
+                                      scenario.seed);
+  }
+  PluginModelOptions options;
+  options.weight_precision = scenario.deployment.weight_precision;
+  options.kv_precision = scenario.deployment.kv_precision;
+  options.seed = scenario.seed;
+  options.threads = threads;
+  return open_plugin(flags.backend == "cuda" ? PluginKind::cuda : PluginKind::cuda_emulated)
+      .random_model(*scenario.shape, options);
+}
+
+}  // namespace foretoken
