@@ -108,3 +108,24 @@ foreach(folder IN LISTS folders)
     foretoken_add_tests(${folder})
   endif()
 endforeach()
+
+# What ptxas says of the kernels; a kernel that spills must be found.
+set(registers_nvcc nvcc)
+if(FORETOKEN_HAS_CUDA)
+  set(registers_nvcc ${CMAKE_CUDA_COMPILER})
+  add_test(NAME cuda_registers_finds_spills COMMAND ${PROJECT_SOURCE_DIR}/tests/cuda/registers ${registers_nvcc}
+           ${PROJECT_BINARY_DIR}/registers/spilling tests/cuda/spilling.cu)
+  set_tests_properties(cuda_registers_finds_spills PROPERTIES LABELS cuda
+                       PASS_REGULAR_EXPRESSION "registers: a kernel spills")
+endif()
+add_test(NAME cuda_registers COMMAND ${PROJECT_SOURCE_DIR}/tests/cuda/registers ${registers_nvcc}
+         ${PROJECT_BINARY_DIR}/registers)
+set_tests_properties(cuda_registers PROPERTIES LABELS cuda SKIP_RETURN_CODE 77 TIMEOUT 600)
+
+# The fiber switch of the other processor at least assembles.
+find_program(CLANG_WITH_ALL_TARGETS NAMES clang++-14 clang++-19 clang++)
+if(CLANG_WITH_ALL_TARGETS)
+  add_test(NAME cuda_switch_aarch64 COMMAND ${CLANG_WITH_ALL_TARGETS} --target=aarch64-linux-gnu -c -o
+           ${PROJECT_BINARY_DIR}/switch_aarch64.o ${PROJECT_SOURCE_DIR}/kernels/cuda/simt/switch.cpp)
+  set_tests_properties(cuda_switch_aarch64 PROPERTIES LABELS unit)
+endif()

@@ -83,11 +83,10 @@ FT_HOST_DEVICE constexpr std::uint64_t draw_key(const SampleParams& params) {
   return mix(mix(mix(params.seed + 0x9e3779b97f4a7c15U) + params.request) + params.position);
 }
 
-/// Number `index` of the stream: uniform over the multiples of 2^-24 in (0, 1).
-FT_HOST_DEVICE inline float uniform(std::uint64_t key, std::uint32_t index) {
-  const std::uint64_t bits = mix(key + index * 0x9e3779b97f4a7c15U);
-  const auto whole = static_cast<std::uint32_t>(bits >> 40);
-  return multiply(static_cast<float>(whole == 0 ? 1U : whole), 5.9604644775390625e-8F);
+/// Number `index` of the stream, uniform in (0, 1), in units of 2^-24.
+FT_HOST_DEVICE constexpr std::uint32_t uniform(std::uint64_t key, std::uint32_t index) {
+  const auto whole = static_cast<std::uint32_t>(mix(key + index * 0x9e3779b97f4a7c15U) >> 40);
+  return whole == 0 ? 1U : whole;
 }
 
 /// log(x) of a positive normal number, within 2 units of the last place (after Cephes' logf).
@@ -162,13 +161,21 @@ FT_HOST_DEVICE inline std::uint64_t top_p_target(float top_p, std::uint64_t tota
 }
 
 /// What Gumbel's trick compares (Gumbel, 1954; Maddison, Tarlow and Minka, 2014): the token with the largest score is a
-/// draw from the softmax of z.
-FT_HOST_DEVICE inline float score(float z, std::uint64_t key, std::uint32_t index) {
-  return add(z, -log_exact(-log_exact(uniform(key, index))));
+/// draw from the softmax of z. `random` is the token's number of the stream.
+FT_HOST_DEVICE inline float score(float z, std::uint32_t random) {
+  const float u = multiply(static_cast<float>(random), 5.9604644775390625e-8F);
+  return add(z, -log_exact(-log_exact(u)));
 }
 
-/// No noise is larger: log_exact(1 - 2^-24) is -2^-24 or its neighbour.
-inline constexpr float kNoiseMax = 16.7F;
+/// Whether the score may reach `best`; most tokens' cannot, and logarithms are what a draw costs. With u the random number,
+/// it can only where 1 - u <= -log(u) <= exp(z - best), and the next power of two is above the right side even when
+/// every rounding is against us.
+FT_HOST_DEVICE inline bool may_reach(float z, std::uint32_t random, float best) {
+  const float power = add(multiply(add(z, -best), 1.44F), 0.01F);
+  if (!(power < 0.0F)) return power >= 0.0F;
+  if (power < -25.0F) return false;
+  return 16777216U - random <= 1U << (24 + static_cast<int>(power));
+}
 
 /// Whether a row is only asked for its largest logit; an infinite one leaves nothing to draw either.
 FT_HOST_DEVICE inline bool is_greedy(const SampleParams& params, float largest) {

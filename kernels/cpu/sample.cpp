@@ -46,6 +46,38 @@ std::uint32_t key_at_mass(std::vector<std::uint32_t>& keys, std::uint64_t target
   return *begin;
 }
 
+/// Keys are told apart in two steps, first by these upper bits: eight steps for each power of two.
+constexpr int kBucketShift = 20;
+constexpr std::size_t kBuckets = (kKeyMax >> kBucketShift) + 1;
+
+/// The limit that top_k most probable of the row leave, at most `limit`.
+std::uint32_t top_k_limit(std::vector<std::uint32_t>& keys, std::int32_t top_k, std::uint32_t limit) {
+  const auto kept = static_cast<std::size_t>(top_k);
+  if (kept >= keys.size()) return limit;
+  const auto last = keys.begin() + static_cast<std::ptrdiff_t>(kept) - 1;
+  std::nth_element(keys.begin(), last, keys.end());
+  return *last;
+}
+
+/// The limit that top_p leaves of the keys up to `limit`.
+std::uint32_t top_p_limit(SampleScratch& scratch, float top_p, std::uint32_t limit) {
+  auto& keys = scratch.keys;
+  auto& masses = scratch.masses;
+  masses.assign(kBuckets, 0);
+  std::uint64_t total = 0;
+  for (const std::uint32_t key : keys) {
+    const std::uint64_t mass = key <= limit ? mass_of_key(key) : 0;
+    masses[key >> kBucketShift] += mass;
+    total += mass;
+  }
+  std::uint64_t target = top_p_target(top_p, total);
+  std::uint32_t bucket = 0;
+  for (; bucket + 1 < kBuckets && masses[bucket] < target; ++bucket) target -= masses[bucket];
+  const auto is_elsewhere = [&](std::uint32_t key) { return key >> kBucketShift != bucket || key > limit; };
+  keys.erase(std::remove_if(keys.begin(), keys.end(), is_elsewhere), keys.end());
+  return std::min(limit, key_at_mass(keys, target));
+}
+
 /// The largest key that may be drawn.
 std::uint32_t limit_of(const float* logits, std::int32_t vocabulary, const SampleParams& params, float largest,
                        float inverse, SampleScratch& scratch) {
@@ -53,23 +85,16 @@ std::uint32_t limit_of(const float* logits, std::int32_t vocabulary, const Sampl
   const bool has_top_p = params.top_p < 1.0F;
   if (params.top_k <= 0 && !has_top_p) return limit;
   auto& keys = scratch.keys;
-  keys.clear();
+  keys.resize(static_cast<std::size_t>(vocabulary));
+  std::size_t count = 0;
   for (std::int32_t i = 0; i < vocabulary; ++i) {
     const std::uint32_t key = key_of(scaled(logits[i], largest, inverse));
-    if (key <= limit) keys.push_back(key);
+    keys[count] = key;
+    count += key <= limit ? 1 : 0;
   }
-  const auto kept = static_cast<std::size_t>(std::max(params.top_k, 0));
-  if (kept > 0 && kept < keys.size()) {
-    const auto last = keys.begin() + static_cast<std::ptrdiff_t>(kept) - 1;
-    std::nth_element(keys.begin(), last, keys.end());
-    limit = *last;
-    keys.erase(std::partition(keys.begin(), keys.end(), [&](std::uint32_t key) { return key <= limit; }),
-               keys.end());
-  }
-  if (!has_top_p) return limit;
-  std::uint64_t total = 0;
-  for (const std::uint32_t key : keys) total += mass_of_key(key);
-  return std::min(limit, key_at_mass(keys, top_p_target(params.top_p, total)));
+  keys.resize(count);
+  if (params.top_k > 0) limit = top_k_limit(keys, params.top_k, limit);
+  return has_top_p ? top_p_limit(scratch, params.top_p, limit) : limit;
 }
 
 }  // namespace
@@ -77,18 +102,21 @@ std::uint32_t limit_of(const float* logits, std::int32_t vocabulary, const Sampl
 std::int32_t sample_row(const float* logits, std::int32_t vocabulary, const SampleParams& params,
                         SampleScratch& scratch) {
   const float largest = largest_of(logits, vocabulary);
-  if (is_greedy(params, largest)) return first_of(logits, vocabulary, largest);
+  const std::int32_t favourite = first_of(logits, vocabulary, largest);
+  if (is_greedy(params, largest)) return favourite;
   const float inverse = divide(1.0F, params.temperature);
   const std::uint32_t limit = limit_of(logits, vocabulary, params, largest, inverse, scratch);
   const std::uint64_t key = draw_key(params);
-  float best = -std::numeric_limits<float>::infinity();
-  std::int32_t token = 0;
+  // The most probable token is always in, and a score to beat from the start.
+  std::int32_t token = favourite;
+  float best = score(0.0F, uniform(key, static_cast<std::uint32_t>(favourite)));
   for (std::int32_t i = 0; i < vocabulary; ++i) {
     const float z = scaled(logits[i], largest, inverse);
-    // Most tokens could not win with any noise; the noise is what costs.
-    if (key_of(z) > limit || !(z >= best - kNoiseMax)) continue;
-    const float s = score(z, key, static_cast<std::uint32_t>(i));
-    if (s > best) {
+    if (key_of(z) > limit) continue;
+    const std::uint32_t random = uniform(key, static_cast<std::uint32_t>(i));
+    if (!may_reach(z, random, best)) continue;
+    const float s = score(z, random);
+    if (s > best || (s == best && i < token)) {
       best = s;
       token = i;
     }

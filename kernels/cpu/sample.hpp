@@ -9,6 +9,7 @@ namespace foretoken::cpu {
 /// Memory that sample_row uses; keeps its capacity, so that sampling allocates nothing once warm.
 struct SampleScratch {
   std::vector<std::uint32_t> keys;
+  std::vector<std::uint64_t> masses;
 };
 
 /// The token drawn from `vocabulary` logits as kernels/sampling.hpp says. NaN is never drawn; a row without numbers gives 0.

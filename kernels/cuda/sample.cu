@@ -127,12 +127,13 @@ __global__ void __launch_bounds__(kThreadsMax) sample_kernel(const SampleArgs ar
   ft::grid_dependency_launch();
   Row row{args.logits + static_cast<std::int64_t>(blockIdx.x) * args.stride, args.vocabulary, is_aligned, 0.0F, 0.0F};
   const float lowest = -__uint_as_float(kKeyMax);
-  Candidate most{lowest, 0x7fffffff};
+  constexpr int kNowhere = 0x7fffffff;
+  Candidate most{lowest, kNowhere};
   for_each_logit(row, [&](float logit, int i) { most = better(most, {logit, i}); });
   most = best_of_block(most, partial);
   const SampleParams params = args.params != nullptr ? args.params[blockIdx.x] : SampleParams{};
   if (is_greedy(params, most.value)) {
-    if (threadIdx.x == 0) args.tokens[blockIdx.x] = most.index == 0x7fffffff ? 0 : most.index;
+    if (threadIdx.x == 0) args.tokens[blockIdx.x] = most.index == kNowhere ? 0 : most.index;
     return;
   }
   row.largest = most.value;
@@ -148,15 +149,17 @@ __global__ void __launch_bounds__(kThreadsMax) sample_kernel(const SampleArgs ar
     limit = found < limit ? found : limit;
   }
   const std::uint64_t key = draw_key(params);
-  Candidate drawn{lowest, 0x7fffffff};
+  // The most probable token is always in, and a score to beat from the start.
+  const auto favourite = static_cast<std::uint32_t>(most.index);
+  Candidate drawn{score(0.0F, uniform(key, favourite)), most.index};
   for_each_logit(row, [&](float logit, int i) {
     const float z = scaled(logit, row.largest, row.inverse);
-    if (key_of(z) > limit || !(z >= drawn.value - kNoiseMax)) return;
-    const float s = score(z, key, static_cast<std::uint32_t>(i));
-    if (s > drawn.value) drawn = {s, i};
+    if (key_of(z) > limit) return;
+    const std::uint32_t random = uniform(key, static_cast<std::uint32_t>(i));
+    if (may_reach(z, random, drawn.value)) drawn = better(drawn, {score(z, random), i});
   });
   drawn = best_of_block(drawn, partial);
-  if (threadIdx.x == 0) args.tokens[blockIdx.x] = drawn.index == 0x7fffffff ? 0 : drawn.index;
+  if (threadIdx.x == 0) args.tokens[blockIdx.x] = drawn.index;
 }
 
 }  // namespace
