@@ -109,6 +109,19 @@ foreach(folder IN LISTS folders)
   endif()
 endforeach()
 
+# The kernels' tests again, where every access to shared memory is seen.
+if(TARGET foretoken_kernels_cuda_raced)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cuda/*.cpp)
+  add_executable(foretoken_test_cuda_races ${sources})
+  target_link_libraries(foretoken_test_cuda_races PRIVATE foretoken_test_main foretoken_kernels foretoken_kernels_cuda_raced)
+  target_compile_definitions(foretoken_test_cuda_races PRIVATE FORETOKEN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_compile_options(foretoken_test_cuda_races PRIVATE -O1)
+  set_target_properties(foretoken_test_cuda_races PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests
+    UNITY_BUILD ON)
+  add_test(NAME cuda_races COMMAND foretoken_test_cuda_races "~[gpu]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(cuda_races PROPERTIES LABELS "unit;cuda" TIMEOUT 300)
+endif()
+
 # What ptxas says of the kernels; a kernel that spills must be found.
 set(registers_nvcc nvcc)
 if(FORETOKEN_HAS_CUDA)

@@ -6,12 +6,13 @@
 
 #include "kernels/host_device.hpp"
 
-/// How a token is drawn from logits, written so that every processor draws the same one from the same logits: the
-/// generator and all masses are whole numbers, and every rounding of a float is IEEE's, one operation at a time. Files
-/// that include this are to be compiled with -ffp-contract=off.
+/// How a token is drawn from logits, written so that every processor draws the same one from the same logits:
+/// the generator and all masses are whole numbers, and every rounding of a float is IEEE's, one operation at
+/// a time. Files that include this are to be compiled with -ffp-contract=off.
 namespace foretoken::sampling {
 
-/// How one row is to be drawn. The draw depends on seed, request and position alone, not on the row's place in a batch.
+/// How one row is to be drawn. The draw depends on seed, request and position alone, not on the row's place
+/// in a batch.
 struct SampleParams {
   /// 0 takes the first index of the largest logit; else logits are divided by it.
   float temperature = 0.0F;
@@ -19,7 +20,8 @@ struct SampleParams {
   float min_p = 0.0F;
   /// Then the fewest most probable tokens stay whose mass is at least this part of what is left; 1 keeps all.
   float top_p = 1.0F;
-  /// Before top_p: only this many most probable tokens stay, and those as probable as the last of them; 0 keeps all.
+  /// Before top_p: only this many most probable tokens stay, and those as probable as the last of them; 0
+  /// keeps all.
   std::int32_t top_k = 0;
   std::uint64_t seed = 0;
   std::uint64_t request = 0;
@@ -114,7 +116,8 @@ FT_HOST_DEVICE inline float log_exact(float x) {
 /// Bits after the point of a token's mass.
 inline constexpr int kMassBits = 40;
 
-/// exp(z) 2^40 as a whole number, for z <= 0: sums of these do not depend on their order, and fit 64 bits for 2^24 tokens.
+/// exp(z) 2^40 as a whole number, for z <= 0: sums of these do not depend on their order, and fit 64 bits for
+/// 2^24 tokens.
 FT_HOST_DEVICE inline std::uint64_t mass_of(float z) {
   if (!(z > -28.0F)) return 0;
   const float t = add(multiply(z, 1.44269504088896341F), -0.5F);
@@ -160,16 +163,16 @@ FT_HOST_DEVICE inline std::uint64_t top_p_target(float top_p, std::uint64_t tota
   return target > 0 ? target : 1;
 }
 
-/// What Gumbel's trick compares (Gumbel, 1954; Maddison, Tarlow and Minka, 2014): the token with the largest score is a
-/// draw from the softmax of z. `random` is the token's number of the stream.
+/// What Gumbel's trick compares (Gumbel, 1954; Maddison, Tarlow and Minka, 2014): the token with the largest
+/// score is a draw from the softmax of z. `random` is the token's number of the stream.
 FT_HOST_DEVICE inline float score(float z, std::uint32_t random) {
   const float u = multiply(static_cast<float>(random), 5.9604644775390625e-8F);
   return add(z, -log_exact(-log_exact(u)));
 }
 
-/// Whether the score may reach `best`; most tokens' cannot, and logarithms are what a draw costs. With u the random number,
-/// it can only where 1 - u <= -log(u) <= exp(z - best), and the next power of two is above the right side even when
-/// every rounding is against us.
+/// Whether the score may reach `best`; most tokens' cannot, and logarithms are what a draw costs. With u the
+/// random number, it can only where 1 - u <= -log(u) <= exp(z - best), and the next power of two is above the
+/// right side even when every rounding is against us.
 FT_HOST_DEVICE inline bool may_reach(float z, std::uint32_t random, float best) {
   const float power = add(multiply(add(z, -best), 1.44F), 0.01F);
   if (!(power < 0.0F)) return power >= 0.0F;

@@ -79,8 +79,8 @@ std::uint32_t top_p_limit(SampleScratch& scratch, float top_p, std::uint32_t lim
 }
 
 /// The largest key that may be drawn.
-std::uint32_t limit_of(const float* logits, std::int32_t vocabulary, const SampleParams& params, float largest,
-                       float inverse, SampleScratch& scratch) {
+std::uint32_t limit_of(const float* logits, std::int32_t vocabulary, const SampleParams& params,
+                       float largest, float inverse, SampleScratch& scratch) {
   std::uint32_t limit = min_p_limit(params.min_p);
   const bool has_top_p = params.top_p < 1.0F;
   if (params.top_k <= 0 && !has_top_p) return limit;

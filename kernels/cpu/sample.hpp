@@ -12,7 +12,8 @@ struct SampleScratch {
   std::vector<std::uint64_t> masses;
 };
 
-/// The token drawn from `vocabulary` logits as kernels/sampling.hpp says. NaN is never drawn; a row without numbers gives 0.
+/// The token drawn from `vocabulary` logits as kernels/sampling.hpp says. NaN is never drawn; a row without
+/// numbers gives 0.
 std::int32_t sample_row(const float* logits, std::int32_t vocabulary, const sampling::SampleParams& params,
                         SampleScratch& scratch);
 

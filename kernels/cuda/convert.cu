@@ -42,14 +42,16 @@ void convert_to_bf16(const float* source, Bf16* target, std::int64_t count, Stre
   require(count >= 0, "convert_to_bf16", "bad count");
   if (count == 0) return;
   const bool is_aligned = has_aligned_rows(source, 0, 4) && has_aligned_rows(target, 0, 2);
-  FT_LAUNCH(convert_kernel, grid_for(count, kRowChunk), kThreads, 0, stream, source, target, count, is_aligned);
+  FT_LAUNCH(convert_kernel, grid_for(count, kRowChunk), kThreads, 0, stream, source, target, count,
+            is_aligned);
 }
 
 void fill_words(void* target, std::uint32_t pattern, std::int64_t words, Stream stream) {
   require(words >= 0 && reinterpret_cast<std::uintptr_t>(target) % 4 == 0, "fill_words", "bad shape");
   if (words == 0) return;
   auto* to = static_cast<std::uint32_t*>(target);
-  FT_LAUNCH(fill_kernel, grid_for(words, 4), kThreads, 0, stream, to, pattern, words, has_aligned_rows(target, 0, 4));
+  FT_LAUNCH(fill_kernel, grid_for(words, 4), kThreads, 0, stream, to, pattern, words,
+            has_aligned_rows(target, 0, 4));
 }
 
 }  // namespace foretoken::cuda

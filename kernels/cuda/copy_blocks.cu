@@ -11,11 +11,12 @@ constexpr int kFlight = 4;
 
 __global__ void __launch_bounds__(kThreads) copy_blocks_kernel(const CopyBlocksArgs args) {
   const auto bytes = static_cast<std::int64_t>(args.block_bytes);
-  const auto* from = reinterpret_cast<const uint4*>(static_cast<const char*>(args.source) +
-                                                    args.from[blockIdx.y] * bytes);
+  const auto* from =
+      reinterpret_cast<const uint4*>(static_cast<const char*>(args.source) + args.from[blockIdx.y] * bytes);
   auto* to = reinterpret_cast<uint4*>(static_cast<char*>(args.target) + args.to[blockIdx.y] * bytes);
   const std::int64_t count = bytes / 16, step = std::int64_t{kThreads} * gridDim.x;
-  for (auto i = static_cast<std::int64_t>(blockIdx.x * kThreads + threadIdx.x); i < count; i += step * kFlight) {
+  for (auto i = static_cast<std::int64_t>(blockIdx.x * kThreads + threadIdx.x); i < count;
+       i += step * kFlight) {
     uint4 held[kFlight];
 #pragma unroll
     for (int k = 0; k < kFlight; ++k)

@@ -6,8 +6,8 @@
 
 namespace foretoken::cuda {
 
-/// Whole blocks from one pool to another, or within one when no block is both source and target. Either pool may be host
-/// memory that the device sees.
+/// Whole blocks from one pool to another, or within one when no block is both source and target. Either pool
+/// may be host memory that the device sees.
 struct CopyBlocksArgs {
   int blocks = 0;
   /// A multiple of 16.

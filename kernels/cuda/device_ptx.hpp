@@ -15,9 +15,11 @@ inline void check_launch(const char* kernel) {
   if (error != cudaSuccess) throw LaunchError(std::string(kernel) + ": " + cudaGetErrorString(error));
 }
 
-/// Raises the kernel's limit of dynamic shared memory when a launch needs more than any before; 48 KiB are free.
+/// Raises the kernel's limit of dynamic shared memory when a launch needs more than any before; 48 KiB are
+/// free.
 template <class Kernel>
-void allow_dynamic_bytes(Kernel* kernel, const char* name, std::size_t bytes, std::atomic<std::size_t>& allowed) {
+void allow_dynamic_bytes(Kernel* kernel, const char* name, std::size_t bytes,
+                         std::atomic<std::size_t>& allowed) {
   if (bytes <= allowed.load(std::memory_order_relaxed)) return;
   const auto* function = reinterpret_cast<const void*>(kernel);
   if (cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)) !=
@@ -31,7 +33,8 @@ inline bool has_dependent_launch() {
   static const bool has = [] {
     int device = 0, major = 0;
     return cudaGetDevice(&device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 9;
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+           major >= 9;
   }();
   return has;
 }
@@ -57,19 +60,19 @@ void launch_dependent(void (*kernel)(Parameters...), dim3 grid, dim3 block, std:
 
 #define FT_DYN_SMEM(name) extern __shared__ __align__(128) unsigned char name[]
 #define FT_SHARED(type, name, count) __shared__ type name[count]
-#define FT_LAUNCH(kernel, grid, block, dynamic_bytes, stream, ...)                                          \
-  do {                                                                                                      \
-    static std::atomic<std::size_t> ft_allowed{48 * 1024};                                                  \
-    ::foretoken::cuda::detail::allow_dynamic_bytes(&kernel, #kernel, dynamic_bytes, ft_allowed);            \
-    kernel<<<grid, block, dynamic_bytes, stream>>>(__VA_ARGS__);                                            \
-    ::foretoken::cuda::detail::check_launch(#kernel);                                                       \
+#define FT_LAUNCH(kernel, grid, block, dynamic_bytes, stream, ...)                               \
+  do {                                                                                           \
+    static std::atomic<std::size_t> ft_allowed{48 * 1024};                                       \
+    ::foretoken::cuda::detail::allow_dynamic_bytes(&kernel, #kernel, dynamic_bytes, ft_allowed); \
+    kernel<<<grid, block, dynamic_bytes, stream>>>(__VA_ARGS__);                                 \
+    ::foretoken::cuda::detail::check_launch(#kernel);                                            \
   } while (false)
-#define FT_LAUNCH_DEPENDENT(kernel, grid, block, dynamic_bytes, stream, ...)                                \
-  do {                                                                                                      \
-    static std::atomic<std::size_t> ft_allowed{48 * 1024};                                                  \
-    ::foretoken::cuda::detail::allow_dynamic_bytes(&kernel, #kernel, dynamic_bytes, ft_allowed);            \
-    ::foretoken::cuda::detail::launch_dependent(&kernel, grid, block, dynamic_bytes, stream, __VA_ARGS__);  \
-    ::foretoken::cuda::detail::check_launch(#kernel);                                                       \
+#define FT_LAUNCH_DEPENDENT(kernel, grid, block, dynamic_bytes, stream, ...)                               \
+  do {                                                                                                     \
+    static std::atomic<std::size_t> ft_allowed{48 * 1024};                                                 \
+    ::foretoken::cuda::detail::allow_dynamic_bytes(&kernel, #kernel, dynamic_bytes, ft_allowed);           \
+    ::foretoken::cuda::detail::launch_dependent(&kernel, grid, block, dynamic_bytes, stream, __VA_ARGS__); \
+    ::foretoken::cuda::detail::check_launch(#kernel);                                                      \
   } while (false)
 
 /// The device's own instructions where C++ has no word for them; simt/tensor.hpp describes each.
@@ -81,7 +84,9 @@ __device__ __forceinline__ float to_float(foretoken::Bf16 x) {
 }
 __device__ __forceinline__ float to_float(float x) { return x; }
 __device__ __forceinline__ float low_float(std::uint32_t pair) { return __uint_as_float(pair << 16); }
-__device__ __forceinline__ float high_float(std::uint32_t pair) { return __uint_as_float(pair & 0xffff0000U); }
+__device__ __forceinline__ float high_float(std::uint32_t pair) {
+  return __uint_as_float(pair & 0xffff0000U);
+}
 __device__ __forceinline__ std::uint32_t pack_bf16x2(float low, float high) {
   std::uint32_t pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));

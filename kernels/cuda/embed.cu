@@ -19,7 +19,8 @@ __global__ void __launch_bounds__(256) embed_kernel(const EmbedArgs args, bool i
     if (token >= 0) load_chunk(from + i, x);
     store_chunk(out + i, x);
   }
-  for (int i = chunked + thread; i < args.dim; i += threads) out[i] = token >= 0 ? ft::to_float(from[i]) : 0.0F;
+  for (int i = chunked + thread; i < args.dim; i += threads)
+    out[i] = token >= 0 ? ft::to_float(from[i]) : 0.0F;
 }
 
 }  // namespace
@@ -28,8 +29,9 @@ void embed(const EmbedArgs& args, Stream stream) {
   if (args.rows == 0) return;
   require(args.rows > 0 && args.dim > 0 && args.out_stride >= args.dim, "embed", "bad shape");
   const int threads = row_threads(args.dim, 256);
-  const bool is_aligned = has_aligned_rows(args.out, args.out_stride, 4) &&
-                          has_aligned_rows(args.table, args.dim, static_cast<int>(element_bytes(args.table_type)));
+  const bool is_aligned =
+      has_aligned_rows(args.out, args.out_stride, 4) &&
+      has_aligned_rows(args.table, args.dim, static_cast<int>(element_bytes(args.table_type)));
   if (args.table_type == ElementType::f32)
     FT_LAUNCH_DEPENDENT((embed_kernel<float>), args.rows, threads, 0, stream, args, is_aligned);
   else

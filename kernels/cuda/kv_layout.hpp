@@ -6,9 +6,10 @@
 
 namespace foretoken::cuda {
 
-/// Where cached keys and values lie on the device: [block][layer][K|V][kv_head][block_tokens][head_dim] in plain
-/// order and, behind the elements of each block, the scales of 8-bit types, [layer][K|V][kv_head][block_tokens] f32.
-/// So a block over all layers is one contiguous piece, and a swap is one copy. Blocks begin at multiples of 16 bytes.
+/// Where cached keys and values lie on the device: [block][layer][K|V][kv_head][block_tokens][head_dim] in
+/// plain order and, behind the elements of each block, the scales of 8-bit types,
+/// [layer][K|V][kv_head][block_tokens] f32. So a block over all layers is one contiguous piece, and a swap is
+/// one copy. Blocks begin at multiples of 16 bytes.
 struct KvLayout {
   KvType type = KvType::bf16;
   int layers = 1;
@@ -19,13 +20,17 @@ struct KvLayout {
   int head_dim = 64;
 
   /// Elements of one page: the keys, or the values, of one head in one block.
-  FT_HOST_DEVICE constexpr std::int64_t page_elements() const { return std::int64_t{block_tokens} * head_dim; }
+  FT_HOST_DEVICE constexpr std::int64_t page_elements() const {
+    return std::int64_t{block_tokens} * head_dim;
+  }
   /// Elements of one layer in one block.
   FT_HOST_DEVICE constexpr std::int64_t layer_elements() const { return 2 * kv_heads * page_elements(); }
   /// Elements of one block over all layers.
   FT_HOST_DEVICE constexpr std::int64_t block_elements() const { return layers * layer_elements(); }
   /// Bytes of one page.
-  FT_HOST_DEVICE constexpr std::int64_t page_bytes() const { return page_elements() * kv_element_bytes(type); }
+  FT_HOST_DEVICE constexpr std::int64_t page_bytes() const {
+    return page_elements() * kv_element_bytes(type);
+  }
   /// Bytes from the start of a block to its scales.
   FT_HOST_DEVICE constexpr std::int64_t scales_begin() const {
     return block_elements() * kv_element_bytes(type);
@@ -56,8 +61,8 @@ FT_HOST_DEVICE constexpr std::int64_t page_offset_bytes(const KvLayout& layout, 
 }
 
 /// Bytes from the start of the pool to the `block_tokens` scales of a page of `block` (8-bit types only).
-FT_HOST_DEVICE constexpr std::int64_t scale_offset_bytes(const KvLayout& layout, std::int64_t block, int layer,
-                                                         KvPart part, int kv_head) {
+FT_HOST_DEVICE constexpr std::int64_t scale_offset_bytes(const KvLayout& layout, std::int64_t block,
+                                                         int layer, KvPart part, int kv_head) {
   return block * layout.block_bytes() + layout.scales_begin() +
          page_in_block(layout, layer, part, kv_head) * layout.block_tokens * 4;
 }

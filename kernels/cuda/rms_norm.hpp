@@ -5,7 +5,8 @@
 
 namespace foretoken::cuda {
 
-/// residual += delta; out = residual / sqrt(mean(residual^2) + epsilon) * weight, row by row (Zhang and Sennrich, 2019).
+/// residual += delta; out = residual / sqrt(mean(residual^2) + epsilon) * weight, row by row (Zhang and
+/// Sennrich, 2019).
 struct RmsNormArgs {
   int rows = 0;
   int dim = 0;
@@ -20,8 +21,8 @@ struct RmsNormArgs {
   void* out = nullptr;
   std::int64_t out_stride = 0;
   ElementType activation = ElementType::bf16;
-  /// Rows of residual and delta to read, [rows], or null for all in order. With it the residual is not written: what is
-  /// left to do is the last rows before the LM head.
+  /// Rows of residual and delta to read, [rows], or null for all in order. With it the residual is not
+  /// written: what is left to do is the last rows before the LM head.
   const std::int32_t* row_index = nullptr;
 };
 

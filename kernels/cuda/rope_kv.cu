@@ -6,11 +6,13 @@ namespace foretoken::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-// A warp holds a head in registers: each lane two neighbours of the lower half and the two they turn with, for up to 128
-// dims of a half.
+// A warp holds a head in registers: each lane two neighbours of the lower half and the two they turn with,
+// for up to 128 dims of a half.
 constexpr int kSteps = 2;
 
-__device__ __forceinline__ float2 load_pair(const float* from) { return *reinterpret_cast<const float2*>(from); }
+__device__ __forceinline__ float2 load_pair(const float* from) {
+  return *reinterpret_cast<const float2*>(from);
+}
 __device__ __forceinline__ float2 load_pair(const Bf16* from) {
   const std::uint32_t pair = *reinterpret_cast<const std::uint32_t*>(from);
   return make_float2(ft::low_float(pair), ft::high_float(pair));
@@ -18,7 +20,8 @@ __device__ __forceinline__ float2 load_pair(const Bf16* from) {
 
 /// How two neighbours are stored, with the factor that 8-bit types divide by.
 template <KvType Type>
-__device__ __forceinline__ void store_pair(void* page, std::int64_t element, float x, float y, float inverse) {
+__device__ __forceinline__ void store_pair(void* page, std::int64_t element, float x, float y,
+                                           float inverse) {
   if constexpr (Type == KvType::f32) {
     *reinterpret_cast<float2*>(static_cast<float*>(page) + element) = make_float2(x, y);
   } else if constexpr (Type == KvType::bf16) {
@@ -60,7 +63,8 @@ __device__ __forceinline__ void load_head(Head& head, const T* from, const float
   }
 }
 
-__device__ __forceinline__ void rotate(Head& head, const float* cosine, const float* sine, int half, int lane) {
+__device__ __forceinline__ void rotate(Head& head, const float* cosine, const float* sine, int half,
+                                       int lane) {
 #pragma unroll
   for (int s = 0; s < kSteps; ++s) {
     const int i = (s * 32 + lane) * 2;
@@ -72,8 +76,8 @@ __device__ __forceinline__ void rotate(Head& head, const float* cosine, const fl
 }
 
 template <KvType Type>
-__device__ __forceinline__ void store_head(const Head& head, void* to, std::int64_t first, float inverse, int half,
-                                           int lane) {
+__device__ __forceinline__ void store_head(const Head& head, void* to, std::int64_t first, float inverse,
+                                           int half, int lane) {
 #pragma unroll
   for (int s = 0; s < kSteps; ++s) {
     const int i = (s * 32 + lane) * 2;
@@ -132,8 +136,8 @@ __global__ void __launch_bounds__(kWarps * 32) rope_kv_kernel(const RopeKvArgs a
         reinterpret_cast<float*>(pool + scale_offset_bytes(layout, block, args.layer, part, kv_head));
     if (lane == 0) scales[offset] = most / kCodeMax;
   }
-  store_head<Type>(head, pool + page_offset_bytes(layout, block, args.layer, part, kv_head), offset * dim, inverse,
-                   half, lane);
+  store_head<Type>(head, pool + page_offset_bytes(layout, block, args.layer, part, kv_head), offset * dim,
+                   inverse, half, lane);
 }
 
 template <class T>

@@ -5,8 +5,8 @@
 
 namespace foretoken::cuda {
 
-/// Rotates Q and K (the halves convention of Hugging Face: dims i and i + head_dim / 2 turn together), writes Q for
-/// attention and K and V into the paged pool.
+/// Rotates Q and K (the halves convention of Hugging Face: dims i and i + head_dim / 2 turn together), writes
+/// Q for attention and K and V into the paged pool.
 struct RopeKvArgs {
   int rows = 0;
   int query_heads = 0;
@@ -20,7 +20,8 @@ struct RopeKvArgs {
   const float* bias = nullptr;
   /// [rows]: row of `cosine` and `sine` to use.
   const std::int32_t* positions = nullptr;
-  /// [rows]: block * block_tokens + offset in the block, or negative for a dead row, whose K and V go nowhere.
+  /// [rows]: block * block_tokens + offset in the block, or negative for a dead row, whose K and V go
+  /// nowhere.
   const std::int64_t* slots = nullptr;
   /// [positions][head_dim / 2] f32.
   const float* cosine = nullptr;

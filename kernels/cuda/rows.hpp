@@ -10,7 +10,8 @@ namespace foretoken::cuda {
 /// Elements that one thread moves at a time, in accesses of 16 bytes.
 inline constexpr int kRowChunk = 8;
 
-/// For launchers: whether rows from `base`, `stride` elements of `bytes` bytes apart, all begin at multiples of 16 bytes.
+/// For launchers: whether rows from `base`, `stride` elements of `bytes` bytes apart, all begin at multiples
+/// of 16 bytes.
 inline bool has_aligned_rows(const void* base, std::int64_t stride, int bytes) {
   return reinterpret_cast<std::uintptr_t>(base) % 16 == 0 && stride * bytes % 16 == 0;
 }
@@ -61,8 +62,8 @@ __device__ __forceinline__ float warp_max(float x) {
   return x;
 }
 
-/// The sum over a block of whole warps, the same in every thread and in an order that only the block's size decides.
-/// `partial` is shared memory for 32 numbers that nobody uses before or after without a barrier.
+/// The sum over a block of whole warps, the same in every thread and in an order that only the block's size
+/// decides. `partial` is shared memory for 32 numbers that nobody uses before or after without a barrier.
 __device__ __forceinline__ float block_sum(float x, float* partial) {
   x = warp_sum(x);
   if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = x;

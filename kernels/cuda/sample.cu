@@ -67,7 +67,8 @@ struct Sums {
   unsigned long long below[kParts];
 };
 
-/// The smallest key up to which weights reach `target`, or a key above `limit` when those up to `limit` never do.
+/// The smallest key up to which weights reach `target`, or a key above `limit` when those up to `limit` never
+/// do.
 template <bool HasMass>
 __device__ std::uint32_t search(const Row& row, std::uint32_t limit, std::uint64_t target, Sums* sums) {
   std::uint32_t low = 0;
@@ -125,7 +126,8 @@ __global__ void __launch_bounds__(kThreadsMax) sample_kernel(const SampleArgs ar
   FT_SHARED(Sums, sums, 1);
   ft::grid_dependency_wait();
   ft::grid_dependency_launch();
-  Row row{args.logits + static_cast<std::int64_t>(blockIdx.x) * args.stride, args.vocabulary, is_aligned, 0.0F, 0.0F};
+  Row row{args.logits + static_cast<std::int64_t>(blockIdx.x) * args.stride, args.vocabulary, is_aligned,
+          0.0F, 0.0F};
   const float lowest = -__uint_as_float(kKeyMax);
   constexpr int kNowhere = 0x7fffffff;
   Candidate most{lowest, kNowhere};
@@ -166,8 +168,9 @@ __global__ void __launch_bounds__(kThreadsMax) sample_kernel(const SampleArgs ar
 
 void sample(const SampleArgs& args, Stream stream) {
   if (args.rows == 0) return;
-  require(args.rows > 0 && args.vocabulary > 0 && args.vocabulary <= 1 << 24 && args.stride >= args.vocabulary,
-          "sample", "bad shape");
+  require(
+      args.rows > 0 && args.vocabulary > 0 && args.vocabulary <= 1 << 24 && args.stride >= args.vocabulary,
+      "sample", "bad shape");
   const int threads = row_threads(args.vocabulary, kThreadsMax);
   FT_LAUNCH_DEPENDENT(sample_kernel, args.rows, threads, 0, stream, args,
                       has_aligned_rows(args.logits, args.stride, 4));

@@ -18,7 +18,8 @@ struct SampleArgs {
   std::int32_t* tokens = nullptr;
 };
 
-/// Runs on `stream`, one block per row. Nothing is sorted: thresholds are found by narrowing, with exact counts.
+/// Runs on `stream`, one block per row. Nothing is sorted: thresholds are found by narrowing, with exact
+/// counts.
 void sample(const SampleArgs& args, Stream stream);
 
 }  // namespace foretoken::cuda

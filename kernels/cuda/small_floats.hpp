@@ -6,8 +6,8 @@
 /// Narrow number formats in plain integer arithmetic, bit for bit what the device's conversions do.
 namespace foretoken::cuda {
 
-/// The e4m3 code nearest to the number whose single-precision bits are given, ties to even, too large ones to +-448;
-/// NaN becomes 0x7f.
+/// The e4m3 code nearest to the number whose single-precision bits are given, ties to even, too large ones to
+/// +-448; NaN becomes 0x7f.
 FT_HOST_DEVICE constexpr std::uint8_t fp8_from_bits(std::uint32_t bits) {
   const std::uint32_t sign = bits >> 24 & 0x80U, magnitude = bits & 0x7fffffffU;
   if (magnitude > 0x7f800000U) return 0x7f;
@@ -16,7 +16,7 @@ FT_HOST_DEVICE constexpr std::uint8_t fp8_from_bits(std::uint32_t bits) {
   if (magnitude >= 0x3c800000U) {  // 2^-6, the smallest normal number
     code = (magnitude + 0x7ffffU + (magnitude >> 20 & 1U)) >> 20;
     code -= 120U << 3;
-  } else if (magnitude >= 0x3a800000U) {  // above half of the smallest subnormal one, 2^-10
+  } else if (magnitude >= 0x3a800000U) {                   // above half of the smallest subnormal one, 2^-10
     const std::uint32_t shift = 141U - (magnitude >> 23);  // the unit of the last place is 2^-9
     const std::uint32_t mantissa = (magnitude & 0x7fffffU) | 0x800000U;
     const std::uint32_t half = (1U << (shift - 1)) - 1U;

@@ -6,8 +6,8 @@
 #include "kernels/element.hpp"
 #include "kernels/host_device.hpp"
 
-// Host code of the plugin, which a C++ compiler builds, defines FORETOKEN_CUDA_PLUGIN to see the same types as the
-// kernels beside it. Everything else sees the emulated device.
+// Host code of the plugin, which a C++ compiler builds, defines FORETOKEN_CUDA_PLUGIN to see the same types
+// as the kernels beside it. Everything else sees the emulated device.
 #if defined(__CUDACC__) || defined(FORETOKEN_CUDA_PLUGIN)
 struct CUstream_st;
 #endif

@@ -9,11 +9,12 @@
 
 namespace foretoken::test {
 
-/// Memory of exactly `bytes` bytes that begins `shift` bytes after a multiple of 64, filled with NaN in every format.
+/// Memory of exactly `bytes` bytes that begins `shift` bytes after a multiple of 64, filled with NaN in every
+/// format.
 class DeviceBytes {
  public:
   explicit DeviceBytes(std::size_t bytes, std::size_t shift = 0)
-      : memory_(new(std::align_val_t{64}) unsigned char[bytes + shift]), shift_(shift), bytes_(bytes) {
+      : memory_(new (std::align_val_t{64}) unsigned char[bytes + shift]), shift_(shift), bytes_(bytes) {
     std::memset(memory_.get(), 0xff, bytes + shift);
   }
   unsigned char* data() const { return memory_.get() + shift_; }
@@ -32,7 +33,8 @@ class DeviceBytes {
   std::size_t bytes_;
 };
 
-/// A matrix as a kernel reads or writes it: rows `stride` elements apart, NaN in between, nothing behind the last one.
+/// A matrix as a kernel reads or writes it: rows `stride` elements apart, NaN in between, nothing behind the
+/// last one.
 struct DeviceMatrix {
   ElementType type;
   std::int64_t stride;
@@ -60,9 +62,11 @@ struct DeviceMatrix {
       bytes.as<Bf16>()[index(r, c)] = to_bf16(x);
   }
   float at(int r, int c) const {
-    return type == ElementType::f32 ? bytes.as<float>()[index(r, c)] : to_float(bytes.as<Bf16>()[index(r, c)]);
+    return type == ElementType::f32 ? bytes.as<float>()[index(r, c)]
+                                    : to_float(bytes.as<Bf16>()[index(r, c)]);
   }
-  /// The largest excess of |this - want| over absolute + relative |want|; at most 0 when all are near. NaN is far.
+  /// The largest excess of |this - want| over absolute + relative |want|; at most 0 when all are near. NaN is
+  /// far.
   double excess(const reference::Matrix& want, double absolute, double relative) const {
     double worst = -1;
     for (int r = 0; r < want.rows; ++r)
@@ -75,8 +79,8 @@ struct DeviceMatrix {
 };
 
 /// The number that a cache holds at dim `dim` of the token in `slot` of its block.
-inline double cached_number(const cuda::KvLayout& layout, const unsigned char* pool, std::int64_t slot, int layer,
-                            cuda::KvPart part, int kv_head, int dim) {
+inline double cached_number(const cuda::KvLayout& layout, const unsigned char* pool, std::int64_t slot,
+                            int layer, cuda::KvPart part, int kv_head, int dim) {
   const std::int64_t block = slot / layout.block_tokens, offset = slot % layout.block_tokens;
   const unsigned char* page = pool + cuda::page_offset_bytes(layout, block, layer, part, kv_head);
   const std::int64_t i = offset * layout.head_dim + dim;

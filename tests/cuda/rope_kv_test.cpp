@@ -92,8 +92,9 @@ void check_cache(const Case& c, const Matrix& want, const DeviceBytes& pool) {
       for (int d = 0; d < c.layout.head_dim; ++d) most = std::max(most, std::abs(want.at(r, first + d)));
       for (int d = 0; d < c.layout.head_dim; ++d) {
         const double x = want.at(r, first + d);
-        const double got = cached_number(c.layout, pool.data(), slot, c.layer,
-                                         h < c.layout.kv_heads ? KvPart::key : KvPart::value, h % c.layout.kv_heads, d);
+        const double got =
+            cached_number(c.layout, pool.data(), slot, c.layer,
+                          h < c.layout.kv_heads ? KvPart::key : KvPart::value, h % c.layout.kv_heads, d);
         const double over = std::abs(got - x) - allowed(c, x, most);
         if (!(over <= worst)) worst = std::isnan(over) ? 1e30 : over;
       }
@@ -127,8 +128,8 @@ TEST_CASE("rope_kv rotates, adds the bias and writes the cache in every format",
     for (std::uint64_t seed = 0; seed < 48; ++seed) {
       const Case c(seed, static_cast<KvType>(seed / 2 % 4));
       INFO("seed " << seed << ", head_dim " << c.layout.head_dim);
-      DeviceMatrix in(c.type, c.qkv, c.qkv.columns + 6), q(c.type, c.rows, c.query_heads * c.layout.head_dim,
-                                                          c.query_heads * c.layout.head_dim + 2);
+      DeviceMatrix in(c.type, c.qkv, c.qkv.columns + 6),
+          q(c.type, c.rows, c.query_heads * c.layout.head_dim, c.query_heads * c.layout.head_dim + 2);
       const DeviceBytes pool(static_cast<std::size_t>(c.layout.block_bytes()) * Case::kBlocks);
       rope_kv(args_of(c, in, q, pool), nullptr);
       const Matrix want = c.rotated();
@@ -144,8 +145,8 @@ TEST_CASE("rope_kv rotates, adds the bias and writes the cache in every format",
 TEST_CASE("rope_kv writes the slots it is given and not a byte more") {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     const Case c(seed, static_cast<KvType>(seed / 2));
-    DeviceMatrix in(c.type, c.qkv, c.qkv.columns), q(c.type, c.rows, c.query_heads * c.layout.head_dim,
-                                                    c.query_heads * c.layout.head_dim);
+    DeviceMatrix in(c.type, c.qkv, c.qkv.columns),
+        q(c.type, c.rows, c.query_heads * c.layout.head_dim, c.query_heads * c.layout.head_dim);
     const DeviceBytes pool(static_cast<std::size_t>(c.layout.block_bytes()) * Case::kBlocks);
     rope_kv(args_of(c, in, q, pool), nullptr);
     // Blank what must have been written; what is left must be as it was.
@@ -159,11 +160,13 @@ TEST_CASE("rope_kv writes the slots it is given and not a byte more") {
                           offset * static_cast<std::int64_t>(bytes),
                       0xff, bytes);
           if (has_scales(c.layout.type))
-            std::memset(pool.data() + scale_offset_bytes(c.layout, block, c.layer, part, h) + offset * 4, 0xff, 4);
+            std::memset(pool.data() + scale_offset_bytes(c.layout, block, c.layer, part, h) + offset * 4,
+                        0xff, 4);
         }
     }
     INFO("seed " << seed);
-    CHECK(std::all_of(pool.data(), pool.data() + pool.size(), [](unsigned char byte) { return byte == 0xff; }));
+    CHECK(
+        std::all_of(pool.data(), pool.data() + pool.size(), [](unsigned char byte) { return byte == 0xff; }));
   }
 }
 

@@ -50,8 +50,9 @@ TEST_CASE("rms_norm adds, normalises and gathers as its double twin", "[property
       const std::vector<std::int32_t> index{shape.rows - 1, 0};
       const int out_rows = gathers ? 2 : shape.rows;
       DeviceMatrix out(type, out_rows, shape.dim, stride);
-      rms_norm({out_rows, shape.dim, residual.bytes.as<float>(), stride, has_delta ? added.data() : nullptr, stride,
-                weights.bytes.as<float>(), 1e-5F, out.data(), stride, type, gathers ? index.data() : nullptr},
+      rms_norm({out_rows, shape.dim, residual.bytes.as<float>(), stride, has_delta ? added.data() : nullptr,
+                stride, weights.bytes.as<float>(), 1e-5F, out.data(), stride, type,
+                gathers ? index.data() : nullptr},
                nullptr);
       const Matrix before = x;
       for (std::size_t i = 0; has_delta && i < x.values.size(); ++i)
@@ -75,7 +76,8 @@ TEST_CASE("rms_norm adds, normalises and gathers as its double twin", "[property
 TEST_CASE("a row's norm does not depend on its neighbours, in any bit") {
   Numbers draw{3};
   const Matrix x = draw.matrix(5, 264, ElementType::f32);
-  DeviceMatrix all(ElementType::f32, x, 264), weights(ElementType::f32, draw.matrix(1, 264, ElementType::f32), 264);
+  DeviceMatrix all(ElementType::f32, x, 264),
+      weights(ElementType::f32, draw.matrix(1, 264, ElementType::f32), 264);
   DeviceMatrix out(ElementType::f32, 5, 264, 264), one(ElementType::f32, 1, 264, 264);
   const auto run = [&](const DeviceMatrix& in, int row, int rows, const DeviceMatrix& to) {
     rms_norm({rows, 264, in.bytes.as<float>() + row * 264, 264, nullptr, 0, weights.bytes.as<float>(), 1e-5F,
@@ -93,7 +95,8 @@ TEST_CASE("silu_mul agrees with its double twin", "[property]") {
       Numbers draw{seed};
       const Shape shape = draw_shape(draw);
       const ElementType type = seed % 2 == 0 ? ElementType::f32 : ElementType::bf16;
-      const Matrix gate = draw.matrix(shape.rows, shape.dim, type), up = draw.matrix(shape.rows, shape.dim, type);
+      const Matrix gate = draw.matrix(shape.rows, shape.dim, type),
+                   up = draw.matrix(shape.rows, shape.dim, type);
       DeviceMatrix in(type, shape.rows, 2 * shape.dim, 2 * shape.dim + shape.padding);
       for (int r = 0; r < shape.rows; ++r)
         for (int c = 0; c < shape.dim; ++c) {
@@ -115,14 +118,17 @@ TEST_CASE("embed copies rows of the table, and zeros for dead ones", "[property]
       const Shape shape = draw_shape(draw);
       const ElementType type = seed % 2 == 0 ? ElementType::f32 : ElementType::bf16;
       const Matrix table = draw.matrix(6, shape.dim, type);
-      DeviceMatrix from(type, table, shape.dim), out(ElementType::f32, shape.rows, shape.dim, shape.dim + shape.padding);
+      DeviceMatrix from(type, table, shape.dim),
+          out(ElementType::f32, shape.rows, shape.dim, shape.dim + shape.padding);
       std::vector<std::int32_t> tokens;
       Matrix want(shape.rows, shape.dim);
       for (int r = 0; r < shape.rows; ++r) {
         tokens.push_back(draw.whole(-1, 5));
-        for (int c = 0; c < shape.dim; ++c) want.at(r, c) = tokens.back() < 0 ? 0 : table.at(tokens.back(), c);
+        for (int c = 0; c < shape.dim; ++c)
+          want.at(r, c) = tokens.back() < 0 ? 0 : table.at(tokens.back(), c);
       }
-      embed({shape.rows, shape.dim, tokens.data(), from.data(), type, out.bytes.as<float>(), out.stride}, nullptr);
+      embed({shape.rows, shape.dim, tokens.data(), from.data(), type, out.bytes.as<float>(), out.stride},
+            nullptr);
       CHECK(out.excess(want, 0, 0) <= 0);
     }
   });
@@ -163,7 +169,8 @@ TEST_CASE("blocks are copied whole, and nothing beside them") {
 
 TEST_CASE("launchers refuse shapes that make no sense") {
   CHECK_THROWS_AS(rms_norm({.rows = 1, .dim = 0}, nullptr), LaunchError);
-  CHECK_THROWS_AS(silu_mul({.rows = 1, .features = 8, .gate_up_stride = 15, .out_stride = 8}, nullptr), LaunchError);
+  CHECK_THROWS_AS(silu_mul({.rows = 1, .features = 8, .gate_up_stride = 15, .out_stride = 8}, nullptr),
+                  LaunchError);
   CHECK_THROWS_AS(embed({.rows = -1, .dim = 8}, nullptr), LaunchError);
   CHECK_THROWS_AS(copy_blocks({.blocks = 1, .block_bytes = 20}, nullptr), LaunchError);
 }
@@ -183,7 +190,8 @@ TEST_CASE("e4m3 codes convert back to themselves, and numbers to the nearest cod
     const double error = std::abs(std::bit_cast<float>(fp8_to_bits(code)) - double{x});
     for (const int other : {code - 1, code + 1}) {
       if (other < 0 || other > 255 || (other & 0x7f) == 0x7f || (other ^ code) & 0x80) continue;
-      const double beside = std::abs(std::bit_cast<float>(fp8_to_bits(static_cast<std::uint8_t>(other))) - double{x});
+      const double beside =
+          std::abs(std::bit_cast<float>(fp8_to_bits(static_cast<std::uint8_t>(other))) - double{x});
       REQUIRE((error < beside || (error == beside && code % 2 == 0)));
     }
   }

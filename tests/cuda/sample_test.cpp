@@ -133,8 +133,9 @@ TEST_CASE("the device draws the CPU's tokens, row by row", "[property]") {
 
 TEST_CASE("greedy rows take the first of the largest, rows without numbers the first token") {
   for (const bool has_params : {false, true}) {
-    const std::vector<float> logits{1, 3, std::nanf(""), 3, -INFINITY, 2, std::nanf(""), std::nanf(""), std::nanf(""),
-                                    -INFINITY, -INFINITY, -INFINITY};
+    const std::vector<float> logits{
+        1,         3,         std::nanf(""), 3, -INFINITY, 2, std::nanf(""), std::nanf(""), std::nanf(""),
+        -INFINITY, -INFINITY, -INFINITY};
     const std::vector<SampleParams> params(3);
     std::vector<std::int32_t> got(3, -1);
     cuda::sample({3, 4, logits.data(), 4, has_params ? params.data() : nullptr, got.data()}, nullptr);
@@ -186,8 +187,10 @@ TEST_CASE("the short cut never leaves out a token that would win", "[property]")
   Numbers draw{77};
   int passed = 0, reached = 0;
   for (int i = 0; i < 300000; ++i) {
-    const float z = (draw.number(ElementType::f32) - 1.0F) * 12.0F, best = draw.number(ElementType::f32) * 12.0F;
-    const std::uint32_t random = sampling::uniform(99, static_cast<std::uint32_t>(i)) | (i % 3 == 0 ? 0xffff00U : 0U);
+    const float z = (draw.number(ElementType::f32) - 1.0F) * 12.0F,
+                best = draw.number(ElementType::f32) * 12.0F;
+    const std::uint32_t random =
+        sampling::uniform(99, static_cast<std::uint32_t>(i)) | (i % 3 == 0 ? 0xffff00U : 0U);
     const bool reaches = sampling::score(z, random) >= best, may = sampling::may_reach(z, random, best);
     REQUIRE((may || !reaches));
     passed += may ? 1 : 0;

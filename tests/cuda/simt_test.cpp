@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "kernels/cuda/device.hpp"
+#include "kernels/cuda/simt/races.hpp"
 #include "kernels/cuda/types.hpp"
 #include "tests/catch.hpp"
 #include "tests/cuda/simt_fixture.hpp"
@@ -130,11 +131,33 @@ __global__ void tile(std::uint32_t* out, bool has_syncwarp) {
   for (std::uint32_t i = 0; i < 4; ++i) out[t * 4 + i] = r[i];
 }
 
+enum class Overlap { none, same_value, read_then_write, early_reuse, atomics, neighbours };
+
+/// Two warps that touch the same bytes, in ways that no order of threads may show.
+__global__ void overlapping(float* out, Overlap overlap) {
+  FT_SHARED(int, flag, 4);
+  FT_SHARED(std::uint8_t, bytes, 64);
+  const auto t = threadIdx.x;
+  if (t < 4) flag[t] = 0;
+  bytes[t] = static_cast<std::uint8_t>(t);
+  __syncthreads();
+  if (overlap == Overlap::same_value) flag[0] = 1;
+  if (overlap == Overlap::read_then_write && t == 0) out[0] = static_cast<float>(flag[1]);
+  if (overlap == Overlap::read_then_write && t == 40) flag[1] = 0;
+  if (overlap == Overlap::early_reuse && t == 0) ft::cp_async16(flag, out, false);
+  if (overlap == Overlap::early_reuse && t == 40) out[0] = static_cast<float>(flag[2]);
+  if (overlap == Overlap::atomics) atomicAdd(&flag[3], 1);
+  if (overlap == Overlap::neighbours) bytes[t ^ 1U] = 0;
+  ft::cp_async_commit();
+  ft::cp_async_wait<0>();
+  __syncthreads();
+  if (t == 0) out[t] = static_cast<float>(flag[0] + bytes[3]);
+}
+
 std::string block_sum_fault(Defect defect, Stream stream = nullptr) {
   std::vector<float> in(256, 1.0F), out(2);
-  return fault_of([&] {
-    FT_LAUNCH(block_sum, 2, 128, 128 * sizeof(float), stream, in.data(), out.data(), defect);
-  });
+  return fault_of(
+      [&] { FT_LAUNCH(block_sum, 2, 128, 128 * sizeof(float), stream, in.data(), out.data(), defect); });
 }
 
 std::string warp_sum_fault(Defect defect) {
@@ -149,7 +172,8 @@ std::string ring_fault(Defect defect, std::vector<float>& out) {
   std::memcpy(aligned.get(), in.data(), 256);
   out.assign(64, 0.0F);
   return fault_of([&] {
-    FT_LAUNCH(ring_copy, 1, 32, 0, nullptr, reinterpret_cast<const float*>(aligned.get()), out.data(), defect);
+    FT_LAUNCH(ring_copy, 1, 32, 0, nullptr, reinterpret_cast<const float*>(aligned.get()), out.data(),
+              defect);
   });
 }
 
@@ -207,6 +231,7 @@ TEST_CASE("faults of barriers are found and named") {
 }
 
 TEST_CASE("a missing barrier changes the result in some order") {
+  if (simt::looks_for_races()) return;  // which end the launch
   int wrong = 0;
   in_all_orders([&] {
     std::vector<float> out(64);
@@ -292,7 +317,25 @@ TEST_CASE("matrices load and multiply as the device's do") {
   });
 }
 
+TEST_CASE("races are found in every order, wherever they do not show") {
+  if (!simt::looks_for_races()) return;
+  in_all_orders([] {
+    std::vector<float> out(64);
+    std::vector<std::uint32_t> words(128);
+    const auto barrier = fault_of([&] { FT_LAUNCH(neighbour, 1, 64, 0, nullptr, out.data(), false); });
+    CHECK(contains(barrier, "race in shared memory"));
+    const auto lanes = fault_of([&] { FT_LAUNCH(tile, 1, 32, 0, nullptr, words.data(), false); });
+    CHECK(contains(lanes, "race in shared memory"));
+    for (const Overlap overlap : {Overlap::same_value, Overlap::read_then_write, Overlap::early_reuse})
+      CHECK(contains(fault_of([&] { FT_LAUNCH(overlapping, 1, 64, 0, nullptr, out.data(), overlap); }),
+                     "race"));
+    for (const Overlap overlap : {Overlap::none, Overlap::atomics, Overlap::neighbours})
+      CHECK(fault_of([&] { FT_LAUNCH(overlapping, 1, 64, 0, nullptr, out.data(), overlap); }).empty());
+  });
+}
+
 TEST_CASE("a missing __syncwarp before ldmatrix changes the result in some order") {
+  if (simt::looks_for_races()) return;
   int wrong = 0;
   in_all_orders([&] {
     std::vector<std::uint32_t> out(128);

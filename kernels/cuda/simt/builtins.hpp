@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -17,30 +18,38 @@
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
+/// The size of a grid or of a block, from whole numbers of any type.
 struct dim3 : foretoken::cuda::simt::Extent {
-  constexpr dim3(std::uint32_t x_ = 1, std::uint32_t y_ = 1, std::uint32_t z_ = 1) : Extent{x_, y_, z_} {}
-  template <class Integer>
-    requires std::is_integral_v<Integer>
-  constexpr dim3(Integer x_) : Extent{static_cast<std::uint32_t>(x_), 1, 1} {}
-  template <class X, class Y>
-    requires(std::is_integral_v<X> && std::is_integral_v<Y>)
-  constexpr dim3(X x_, Y y_) : Extent{static_cast<std::uint32_t>(x_), static_cast<std::uint32_t>(y_), 1} {}
+  constexpr dim3(foretoken::cuda::simt::Extent size) : Extent(size) {}
+  constexpr dim3(std::integral auto x_, std::integral auto... more) : Extent{static_cast<std::uint32_t>(x_)} {
+    static_assert(sizeof...(more) <= 2);
+    const std::uint32_t rest[] = {static_cast<std::uint32_t>(more)..., 1U, 1U};
+    y = rest[0];
+    z = rest[1];
+  }
 };
+
+/// CUDA's vectors, aligned as on the device, so that UBSan finds accesses that a device would refuse.
 struct alignas(8) int2 {
   int x, y;
 };
+/// Four of them.
 struct alignas(16) int4 {
   int x, y, z, w;
 };
+/// Two unsigned ones.
 struct alignas(8) uint2 {
   std::uint32_t x, y;
 };
+/// Four unsigned ones.
 struct alignas(16) uint4 {
   std::uint32_t x, y, z, w;
 };
+/// Two floats.
 struct alignas(8) float2 {
   float x, y;
 };
+/// Four floats.
 struct alignas(16) float4 {
   float x, y, z, w;
 };
@@ -67,7 +76,7 @@ inline void __syncthreads(foretoken::cuda::simt::Site site = foretoken::cuda::si
 }
 inline void __syncwarp(std::uint32_t mask = 0xffffffffU,
                        foretoken::cuda::simt::Site site = foretoken::cuda::simt::Site::current()) {
-  foretoken::cuda::simt::warp_operation(mask, "__syncwarp", nullptr, nullptr, nullptr, site);
+  foretoken::cuda::simt::sync_warp(mask, site);
 }
 
 namespace foretoken::cuda::simt::detail {
@@ -122,7 +131,9 @@ T reduce(std::uint32_t mask, T value, const char* name, const Site& site, Fold) 
 
 struct Ballot {
   static std::uint32_t first(std::uint32_t at, std::uint32_t set) { return set << at; }
-  static std::uint32_t next(std::uint32_t total, std::uint32_t at, std::uint32_t set) { return total | set << at; }
+  static std::uint32_t next(std::uint32_t total, std::uint32_t at, std::uint32_t set) {
+    return total | set << at;
+  }
 };
 struct Sum {
   template <class T>
@@ -149,7 +160,8 @@ struct Min : Sum {
 
 }  // namespace foretoken::cuda::simt::detail
 
-/// Shuffles: each lane gets the value of another one of its segment of `width` lanes, or its own at the segment's edge.
+/// Shuffles: each lane gets the value of another one of its segment of `width` lanes, or its own at the
+/// segment's edge.
 template <class T>
 T __shfl_sync(std::uint32_t mask, T value, int source, int width = 32,
               foretoken::cuda::simt::Site site = foretoken::cuda::simt::Site::current()) {
@@ -183,8 +195,9 @@ T __shfl_up_sync(std::uint32_t mask, T value, int delta, int width = 32,
 }
 
 /// Votes of the lanes in `mask`.
-inline std::uint32_t __ballot_sync(std::uint32_t mask, int predicate,
-                                   foretoken::cuda::simt::Site site = foretoken::cuda::simt::Site::current()) {
+inline std::uint32_t __ballot_sync(
+    std::uint32_t mask, int predicate,
+    foretoken::cuda::simt::Site site = foretoken::cuda::simt::Site::current()) {
   return foretoken::cuda::simt::detail::reduce(mask, predicate != 0 ? 1U : 0U, "__ballot_sync", site,
                                                foretoken::cuda::simt::detail::Ballot{});
 }
@@ -201,23 +214,20 @@ inline int __all_sync(std::uint32_t mask, int predicate,
 
 /// Reductions of whole numbers over the lanes in `mask`.
 template <class T>
-  requires std::is_integral_v<T>
-T __reduce_add_sync(std::uint32_t mask, T value,
-                    foretoken::cuda::simt::Site site = foretoken::cuda::simt::Site::current()) {
+requires std::is_integral_v<T> T __reduce_add_sync(
+    std::uint32_t mask, T value, foretoken::cuda::simt::Site site = foretoken::cuda::simt::Site::current()) {
   return foretoken::cuda::simt::detail::reduce(mask, value, "__reduce_add_sync", site,
                                                foretoken::cuda::simt::detail::Sum{});
 }
 template <class T>
-  requires std::is_integral_v<T>
-T __reduce_max_sync(std::uint32_t mask, T value,
-                    foretoken::cuda::simt::Site site = foretoken::cuda::simt::Site::current()) {
+requires std::is_integral_v<T> T __reduce_max_sync(
+    std::uint32_t mask, T value, foretoken::cuda::simt::Site site = foretoken::cuda::simt::Site::current()) {
   return foretoken::cuda::simt::detail::reduce(mask, value, "__reduce_max_sync", site,
                                                foretoken::cuda::simt::detail::Max{});
 }
 template <class T>
-  requires std::is_integral_v<T>
-T __reduce_min_sync(std::uint32_t mask, T value,
-                    foretoken::cuda::simt::Site site = foretoken::cuda::simt::Site::current()) {
+requires std::is_integral_v<T> T __reduce_min_sync(
+    std::uint32_t mask, T value, foretoken::cuda::simt::Site site = foretoken::cuda::simt::Site::current()) {
   return foretoken::cuda::simt::detail::reduce(mask, value, "__reduce_min_sync", site,
                                                foretoken::cuda::simt::detail::Min{});
 }
@@ -238,13 +248,11 @@ void __stcs(T* address, T value) {
 
 /// Atomic operations on whole numbers, on global or shared memory; each gives the value before.
 template <class T>
-  requires std::is_integral_v<T>
-T atomicAdd(T* address, std::type_identity_t<T> value) {
+requires std::is_integral_v<T> T atomicAdd(T* address, std::type_identity_t<T> value) {
   return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
 }
 template <class T>
-  requires std::is_integral_v<T>
-T atomicMax(T* address, std::type_identity_t<T> value) {
+requires std::is_integral_v<T> T atomicMax(T* address, std::type_identity_t<T> value) {
   T seen = __atomic_load_n(address, __ATOMIC_RELAXED);
   while (seen < value &&
          !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {

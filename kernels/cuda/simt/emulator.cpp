@@ -146,8 +146,9 @@ void run(const Launch& launch, Body body, const void* context) {
   require(!Machine::mine().is_running(), launch.kernel, "launched from device code");
   add_to_totals({.launches = 1});
   Blocks blocks(launch, body, context);
-  const auto helpers_wanted =
-      static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(options().threads), blocks.count())) - 1;
+  const auto helpers_wanted = static_cast<int>(std::min<std::uint64_t>(
+                                  static_cast<std::uint64_t>(options().threads), blocks.count())) -
+                              1;
   if (helpers_wanted <= 0) {
     blocks.work();
   } else {
@@ -162,7 +163,15 @@ void warp_operation(std::uint32_t mask, const char* name, WarpFunction function,
   Machine::mine().warp_operation(mask, name, function, in, out, site);
 }
 
+void sync_warp(std::uint32_t mask, const Site& site) { Machine::mine().sync_warp(mask, site); }
+
 void barrier(const Site& site) { Machine::mine().barrier(site); }
+
+void note_read(const void* address, std::size_t bytes) { Machine::mine().note(address, bytes, Access::read); }
+
+void note_write(const void* address, std::size_t bytes) {
+  Machine::mine().note(address, bytes, Access::write);
+}
 
 std::uint32_t lane() { return Machine::mine().lane(); }
 
@@ -194,6 +203,8 @@ void async_copy(void* shared, const void* global, bool is_read) {
   if (is_read) std::memcpy(probe, global, sizeof probe);
   asm volatile("" ::"r"(probe) : "memory");
 #endif
+  // The bytes may land at any time from here on.
+  note_write(shared, 16);
   Machine::mine().copies().copies.push_back({shared, global, is_read});
 }
 
@@ -208,6 +219,7 @@ void async_wait(int pending) {
     const std::size_t end = queue.group_ends[queue.landed_groups++];
     for (; queue.landed_copies < end; ++queue.landed_copies) {
       const AsyncCopy& copy = queue.copies[queue.landed_copies];
+      note_write(copy.shared, 16);
       if (copy.is_read)
         std::memcpy(copy.shared, copy.global, 16);
       else

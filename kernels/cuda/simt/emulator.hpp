@@ -5,27 +5,33 @@
 #include <stdexcept>
 #include <string>
 
-/// Runs CUDA device code on a CPU. Every CUDA thread is a fiber, scheduled cooperatively: a thread runs until it waits for
-/// others, so that orders between barriers are extreme (the whole of warp 0 before warp 1, and so on) and chosen by
-/// Options. A thread gets a stack of its own only when it waits; kernels without barriers run as plain loops.
+/// Runs CUDA device code on a CPU. Every CUDA thread is a fiber, scheduled cooperatively: a thread runs until
+/// it waits for others, so that orders between barriers are extreme (the whole of warp 0 before warp 1, and
+/// so on) and chosen by Options. A thread gets a stack of its own only when it waits; kernels without
+/// barriers run as plain loops.
 ///
-/// Caught: threads at different or missing barriers, exited threads at a barrier or named by a warp operation, divergent
-/// warp operations, shuffles from lanes outside the mask, deadlocks, cp.async without its wait (bytes land, and the
-/// source is read, only at the latest legal moment), reads of unwritten shared memory (it starts as NaN in each block),
-/// writes just behind shared memory (guard bytes; every access under ASan), misaligned cp.async and ldmatrix, launches
-/// that no device accepts. Missing __syncthreads and __syncwarp show as wrong results in at least one of the orders
-/// whenever the value read depends on the order.
+/// Caught: threads at different or missing barriers, exited threads at a barrier or named by a warp
+/// operation, divergent warp operations, shuffles from lanes outside the mask, deadlocks, cp.async without
+/// its wait (bytes land, and the source is read, only at the latest legal moment), reads of unwritten shared
+/// memory (it starts as NaN in each block), writes just behind shared memory (guard bytes; every access under
+/// ASan), misaligned cp.async and ldmatrix, launches that no device accepts. Missing __syncthreads and
+/// __syncwarp show as wrong results in at least one of the orders whenever the value read depends on the
+/// order.
 ///
 /// Blind spots, and what covers them:
 /// - A race whose outcome happens to be the same in all three orders (equal values written): not covered.
 /// - Data read before grid_dependency_wait: not covered; kernels of a stream run one after the other.
-/// - Visibility: stores are seen at once, fences do nothing. Not covered; kernels talk to other blocks only through
+/// - Visibility: stores are seen at once, fences do nothing. Not covered; kernels talk to other blocks only
+/// through
 ///   the end of the kernel.
-/// - Two calls of one helper function from different places look like the same barrier or shuffle: the number of
+/// - Two calls of one helper function from different places look like the same barrier or shuffle: the number
+/// of
 ///   barriers each thread passes is still compared. Not covered beyond that.
-/// - Bank conflicts, coalescing, occupancy, speed: the benches on a device. Registers and spills: tests/cuda/registers.
+/// - Bank conflicts, coalescing, occupancy, speed: the benches on a device. Registers and spills:
+/// tests/cuda/registers.
 /// - Approximate arithmetic (exp2_fast, log2_fast) is exact here: tolerances of the tests on a device.
-/// - The order of additions inside mma: products are summed in single precision in order of k; devices use trees of
+/// - The order of additions inside mma: products are summed in single precision in order of k; devices use
+/// trees of
 ///   their own. Tolerances of the tests on a device.
 /// - Misaligned vector loads: UBSan. Out-of-bounds global memory: ASan.
 /// - Static shared memory under its CUDA name (__shared__) does not compile here: FT_SHARED is its name.
@@ -84,16 +90,21 @@ struct Launch {
 using Body = void (*)(const void* context);
 using Site = std::source_location;
 
-/// Runs `body(context)` for every thread of the grid, and returns when all have ended. Throws LaunchError for launches
-/// that a device would refuse, Fault for defects, and whatever the body throws. Nothing is leaked then.
+/// Runs `body(context)` for every thread of the grid, and returns when all have ended. Throws LaunchError for
+/// launches that a device would refuse, Fault for defects, and whatever the body throws. Nothing is leaked
+/// then.
 void run(const Launch& launch, Body body, const void* context);
 
 /// What the threads of a warp do together: `in[lane]` and `out[lane]` are what each lane of `mask` passed.
 using WarpFunction = void (*)(std::uint32_t mask, const void* const* in, void* const* out);
 
-/// Waits for all lanes of `mask` to make the same call from the same place; the last one runs `function` for all.
+/// Waits for all lanes of `mask` to make the same call from the same place; the last one runs `function` for
+/// all.
 void warp_operation(std::uint32_t mask, const char* name, WarpFunction function, const void* in, void* out,
                     const Site& site);
+
+/// Waits for all lanes of `mask`; what each wrote before is seen by all after.
+void sync_warp(std::uint32_t mask, const Site& site);
 
 /// Waits for all threads of the block, none of which may have ended, at the same place.
 void barrier(const Site& site);
@@ -104,7 +115,8 @@ std::uint32_t lane();
 /// Dynamic shared memory of the running block, aligned to 128 bytes.
 unsigned char* dynamic_shared();
 
-/// The running block's memory for the declaration that `key` stands for; the same for all threads of the block.
+/// The running block's memory for the declaration that `key` stands for; the same for all threads of the
+/// block.
 void* static_shared(const void* key, std::size_t bytes, std::size_t alignment);
 
 /// Queues a copy of 16 bytes, or of zeros, from global to shared memory in the calling thread's open group.
@@ -116,10 +128,16 @@ void async_commit();
 /// Lets the copies of all but the last `pending` closed groups of the calling thread land.
 void async_wait(int pending);
 
+/// Tells the search for races that the calling thread reads, or writes, bytes that may be shared. Kernels
+/// need not: where races are looked for, the compiler does it for them.
+void note_read(const void* address, std::size_t bytes);
+void note_write(const void* address, std::size_t bytes);
+
 /// Ends the launch with a Fault that names the running thread.
 [[noreturn]] void fault(const std::string& what);
 
-/// Ends the launch with a Fault unless the bytes at `address` are aligned and lie in the block's shared memory.
+/// Ends the launch with a Fault unless the bytes at `address` are aligned and lie in the block's shared
+/// memory.
 void require_shared(const void* address, std::size_t bytes, std::size_t alignment, const char* operation);
 
 }  // namespace foretoken::cuda::simt

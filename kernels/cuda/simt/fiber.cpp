@@ -38,8 +38,8 @@ thread_local Fiber* left = nullptr;
 }  // namespace
 
 Fiber::Fiber(void (*entry)()) {
-  void* mapped = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                      -1, 0);
+  void* mapped =
+      mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   stack_ = static_cast<unsigned char*>(mapped);
   mprotect(stack_, kGuardBytes, PROT_NONE);
@@ -54,7 +54,8 @@ Fiber::Fiber(void (*entry)()) {
   makecontext(context, entry, 0);
   saved_ = context;
 #elif defined(__x86_64__)
-  // Six registers, the address that the switch returns to, and one word so that the entry finds its stack aligned.
+  // Six registers, the address that the switch returns to, and one word so that the entry finds its stack
+  // aligned.
   auto** top = reinterpret_cast<void**>(stack_ + kStackBytes) - 8;
   top[6] = reinterpret_cast<void*>(entry);
   saved_ = top;

@@ -7,18 +7,20 @@
 
 namespace foretoken::cuda::simt {
 
-/// A thread of control that gives way only by itself. Default-constructed it stands for the stack of the OS thread
-/// that first switches away from it.
+/// A thread of control that gives way only by itself. Default-constructed it stands for the stack of the OS
+/// thread that first switches away from it.
 class Fiber {
  public:
   Fiber() = default;
-  /// A fiber that calls `entry` when first switched to; `entry` must not return. Throws std::bad_alloc without memory.
+  /// A fiber that calls `entry` when first switched to; `entry` must not return. Throws std::bad_alloc
+  /// without memory.
   explicit Fiber(void (*entry)());
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Gives control from this fiber, which must be the running one, to `to`; returns when some fiber gives it back.
+  /// Gives control from this fiber, which must be the running one, to `to`; returns when some fiber gives it
+  /// back.
   void switch_to(Fiber& to);
 
   /// To be called first of all in an entry function, for the sanitizers.

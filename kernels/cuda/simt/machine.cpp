@@ -47,6 +47,7 @@ void Machine::begin(const Launch& launch, Body body, const void* context, const 
   if (threads_.size() < size_) threads_.resize(size_);
   if (warps_.size() < warps_used_) warps_.resize(warps_used_);
   shared_.begin_launch(launch.dynamic_bytes);
+  if (looks_for_races() && races_ == nullptr) races_ = std::make_unique<Races>(SharedMemory::capacity());
   blockDim = launch.block;
   gridDim = launch.grid;
 }
@@ -55,6 +56,7 @@ void Machine::run_block(std::uint64_t index) {
   ++counters_.blocks;
   counters_.threads += size_;
   shared_.begin_block();
+  if (races_ != nullptr) races_->begin_block(size_);
   for (std::uint32_t w = 0; w < warps_used_; ++w) {
     const std::uint32_t lanes = std::min(32U, size_ - w * 32);
     warps_[w].fresh = lanes == 32 ? 0xffffffffU : (1U << lanes) - 1;
@@ -77,6 +79,8 @@ void Machine::run_block(std::uint64_t index) {
   if (error_ == nullptr && !shared_.guards_are_intact())
     error_ = std::make_exception_ptr(
         Fault(describe(kNone, "a thread wrote just outside a piece of shared memory")));
+  if (error_ == nullptr && races_ != nullptr && !races_->report().empty())
+    error_ = std::make_exception_ptr(Fault(describe(kNone, races_->report())));
   if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
@@ -90,8 +94,8 @@ void Machine::fiber_main() {
   }
 }
 
-/// Runs the current thread to its end. An exception must have been dealt with before another fiber runs, since the
-/// language keeps those in flight per OS thread.
+/// Runs the current thread to its end. An exception must have been dealt with before another fiber runs,
+/// since the language keeps those in flight per OS thread.
 void Machine::run_current() {
   std::exception_ptr error;
   try {
@@ -233,10 +237,21 @@ void Machine::fail(std::exception_ptr error) {
   }
 }
 
+void Machine::sync_warp(std::uint32_t mask, const Site& site) {
+  // The last lane to come lets the search know, through the address of the machine that each passes.
+  const WarpFunction meet = [](std::uint32_t lanes, const void* const* in, void* const*) {
+    const void* passed = in[std::countr_zero(lanes)];
+    auto* machine = const_cast<Machine*>(static_cast<const Machine*>(passed));
+    machine->races_->sync_warp(machine->current_ / 32, lanes);
+  };
+  warp_operation(mask, "__syncwarp", races_ != nullptr ? meet : nullptr, this, nullptr, site);
+}
+
 void Machine::barrier(const Site& site) {
   if (is_cancelling_) throw Cancelled{};
   if (alive_ != size_)
-    fault(std::to_string(size_ - alive_) + " threads of the block have ended before __syncthreads, " + where(site));
+    fault(std::to_string(size_ - alive_) + " threads of the block have ended before __syncthreads, " +
+          where(site));
   if (at_barrier_ == 0) barrier_site_ = site;
   if (!is_same(site, barrier_site_))
     fault("threads wait at different barriers: " + where(barrier_site_) + " and " + where(site));
@@ -246,6 +261,7 @@ void Machine::barrier(const Site& site) {
     return wait();
   }
   ++counters_.barriers;
+  if (races_ != nullptr) races_->barrier();
   at_barrier_ = 0;
   for (std::uint32_t w = 0; w < warps_used_; ++w) {
     warps_[w].ready |= std::exchange(warps_[w].at_barrier, 0);
@@ -256,12 +272,12 @@ void Machine::barrier(const Site& site) {
 /// Checks that the current thread's call fits those of the lanes that wait already.
 void Machine::join(Warp& warp, std::uint32_t mask, const char* name, const Site& site) {
   const std::uint32_t bit = 1U << current_ % 32;
-  if ((mask & bit) == 0) fault(std::string(name) + " with a mask that lacks the calling lane, " + where(site));
+  if ((mask & bit) == 0)
+    fault(std::string(name) + " with a mask that lacks the calling lane, " + where(site));
   const std::uint32_t lanes = std::min(32U, size_ - current_ / 32 * 32);
   if (lanes < 32 && mask >> lanes != 0)
     fault(std::string(name) + " names lanes that the block does not have, " + where(site));
-  if ((mask & warp.ended) != 0)
-    fault(std::string(name) + " names lanes that have ended, " + where(site));
+  if ((mask & warp.ended) != 0) fault(std::string(name) + " names lanes that have ended, " + where(site));
   for (std::uint32_t left = warp.at_operation; left != 0; left &= left - 1) {
     const auto l = static_cast<std::uint32_t>(std::countr_zero(left));
     const Thread& other = threads_[current_ / 32 * 32 + l];
@@ -322,7 +338,8 @@ std::string Machine::deadlock() const {
   }
   std::string text = "deadlock: of " + std::to_string(alive_) + " threads " + std::to_string(at_barrier_) +
                      " wait at __syncthreads and " + std::to_string(operations) + " in warp operations";
-  if (example != nullptr) text += std::string(", such as ") + example->operation + ", " + where(example->site);
+  if (example != nullptr)
+    text += std::string(", such as ") + example->operation + ", " + where(example->site);
   if (at_barrier_ > 0) text += "; the barrier is at " + where(barrier_site_);
   return text;
 }

@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/simt/emulator.hpp"
 #include "kernels/cuda/simt/fiber.hpp"
+#include "kernels/cuda/simt/races.hpp"
 #include "kernels/cuda/simt/shared_memory.hpp"
 
 namespace foretoken::cuda::simt {
@@ -66,7 +67,14 @@ class Machine {
   /// What device code asks for; see emulator.hpp.
   void warp_operation(std::uint32_t mask, const char* name, WarpFunction function, const void* in, void* out,
                       const Site& site);
+  void sync_warp(std::uint32_t mask, const Site& site);
   void barrier(const Site& site);
+  /// For the search for races, if there is one and a kernel runs.
+  void note(const void* address, std::size_t bytes, Access access) {
+    if (races_ == nullptr || !is_running_) return;
+    const std::size_t offset = shared_.offset_of(address);
+    if (offset < SharedMemory::capacity()) races_->touch(current_, offset, bytes, access);
+  }
   [[noreturn]] void fault(const std::string& what);
   std::uint32_t lane() const { return current_ % 32; }
   SharedMemory& shared() { return shared_; }
@@ -116,6 +124,7 @@ class Machine {
   std::vector<Fiber*> idle_;
   Fiber host_;
   SharedMemory shared_;
+  std::unique_ptr<Races> races_;
 };
 
 }  // namespace foretoken::cuda::simt

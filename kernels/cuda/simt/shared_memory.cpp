@@ -87,6 +87,8 @@ bool SharedMemory::contains(const void* address, std::size_t bytes) const {
   });
 }
 
+std::size_t SharedMemory::capacity() { return kCapacity; }
+
 std::size_t SharedMemory::used_bytes() const {
   std::size_t total = 0;
   for (const Piece& piece : pieces_) total += piece.bytes;

@@ -4,9 +4,9 @@
 
 namespace foretoken::cuda::simt {
 
-/// Shared memory of the blocks that one OS thread runs, one after the other. Each piece has exactly the bytes asked for,
-/// between guard bytes: AddressSanitizer reports every access to them, and without it writes are found when the block
-/// ends.
+/// Shared memory of the blocks that one OS thread runs, one after the other. Each piece has exactly the bytes
+/// asked for, between guard bytes: AddressSanitizer reports every access to them, and without it writes are
+/// found when the block ends.
 class SharedMemory {
  public:
   SharedMemory();
@@ -26,6 +26,11 @@ class SharedMemory {
   unsigned char* piece(const void* key, std::size_t bytes, std::size_t alignment);
   /// Whether `bytes` bytes at `address` lie in one piece.
   bool contains(const void* address, std::size_t bytes) const;
+  /// Where `address` lies in the memory that pieces are cut from, or a number of at least `capacity()`.
+  std::size_t offset_of(const void* address) const {
+    return static_cast<std::size_t>(static_cast<const unsigned char*>(address) - memory_);
+  }
+  static std::size_t capacity();
   /// Bytes of all pieces.
   std::size_t used_bytes() const;
 

@@ -1,5 +1,6 @@
-// The switch between fibers: saves what a called function must keep, exchanges stacks. About ten times as fast as
-// swapcontext, which asks the kernel for the signal mask. Includes nothing, so that any assembler can check it.
+// The switch between fibers: saves what a called function must keep, exchanges stacks. About ten times as
+// fast as swapcontext, which asks the kernel for the signal mask. Includes nothing, so that any assembler can
+// check it.
 #if defined(__x86_64__) && !defined(FORETOKEN_SIMT_UCONTEXT)
 asm(R"(
 .text

@@ -13,14 +13,20 @@ inline float to_float(float x) { return x; }
 inline float low_float(std::uint32_t pair) { return std::bit_cast<float>(pair << 16); }
 inline float high_float(std::uint32_t pair) { return std::bit_cast<float>(pair & 0xffff0000U); }
 /// Rounds to the nearest bf16, ties to even; NaN becomes 0x7fff, as on a device.
-inline foretoken::Bf16 to_bf16(float x) { return std::isnan(x) ? foretoken::Bf16{0x7fff} : foretoken::to_bf16(x); }
+inline foretoken::Bf16 to_bf16(float x) {
+  return std::isnan(x) ? foretoken::Bf16{0x7fff} : foretoken::to_bf16(x);
+}
 /// Two rounded numbers in one word, the first in its lower half.
 inline std::uint32_t pack_bf16x2(float low, float high) {
   return to_bf16(low).bits | static_cast<std::uint32_t>(to_bf16(high).bits) << 16;
 }
 /// The nearest e4m3 number's code, ties to even, saturated to +-448; NaN becomes 0x7f. And back.
-inline std::uint8_t to_fp8(float x) { return foretoken::cuda::fp8_from_bits(std::bit_cast<std::uint32_t>(x)); }
-inline float fp8_to_float(std::uint8_t code) { return std::bit_cast<float>(foretoken::cuda::fp8_to_bits(code)); }
+inline std::uint8_t to_fp8(float x) {
+  return foretoken::cuda::fp8_from_bits(std::bit_cast<std::uint32_t>(x));
+}
+inline float fp8_to_float(std::uint8_t code) {
+  return std::bit_cast<float>(foretoken::cuda::fp8_to_bits(code));
+}
 /// The nearest whole number in [-127, 127], ties to even.
 inline std::int8_t to_int8(float x) {
   return static_cast<std::int8_t>(std::min(127, std::max(-127, __float2int_rn(x))));
@@ -29,8 +35,8 @@ inline std::int8_t to_int8(float x) {
 inline float exp2_fast(float x) { return std::exp2(x); }
 inline float log2_fast(float x) { return std::log2(x); }
 
-/// Copies 16 bytes from global to shared memory without waiting, or writes 16 zeros where not `is_read` (the source
-/// is not touched then).
+/// Copies 16 bytes from global to shared memory without waiting, or writes 16 zeros where not `is_read` (the
+/// source is not touched then).
 inline void cp_async16(void* shared, const void* global, bool is_read = true) {
   foretoken::cuda::simt::async_copy(shared, global, is_read);
 }
@@ -49,8 +55,8 @@ inline void grid_dependency_launch() {}
 
 namespace detail {
 
-/// A row of eight numbers as it was when its lane came: what lanes that come later have written is not seen, as it need
-/// not be on a device without __syncwarp before.
+/// A row of eight numbers as it was when its lane came: what lanes that come later have written is not seen,
+/// as it need not be on a device without __syncwarp before.
 struct MatrixRow {
   std::uint16_t numbers[8];
 };
@@ -68,7 +74,8 @@ void load_matrices(std::uint32_t, const void* const* in, void* const* out) {
       const int major = lane / 4, minor = lane % 4 * 2;
       const std::uint16_t* first = matrix_row(in, m * 8 + (Transposed ? minor : major));
       const std::uint16_t* second = Transposed ? matrix_row(in, m * 8 + minor + 1) : first;
-      const std::uint32_t low = first[Transposed ? major : minor], high = second[Transposed ? major : minor + 1];
+      const std::uint32_t low = first[Transposed ? major : minor],
+                          high = second[Transposed ? major : minor + 1];
       words[m] = low | high << 16;
     }
   }
@@ -108,12 +115,13 @@ inline void multiply_matrices(std::uint32_t, const void* const* in, void* const*
 
 }  // namespace detail
 
-/// Loads four 8 x 8 matrices of 16-bit numbers: lane l passes the address of row l % 8 of matrix l / 8 and gets, of
-/// each, columns 2 (l % 4) and the next of row l / 4 (rows and columns exchanged when Transposed).
+/// Loads four 8 x 8 matrices of 16-bit numbers: lane l passes the address of row l % 8 of matrix l / 8 and
+/// gets, of each, columns 2 (l % 4) and the next of row l / 4 (rows and columns exchanged when Transposed).
 template <bool Transposed>
 void ldmatrix4(std::uint32_t (&result)[4], const void* row,
                foretoken::cuda::simt::Site site = foretoken::cuda::simt::Site::current()) {
   foretoken::cuda::simt::require_shared(row, 16, 16, "ldmatrix");
+  foretoken::cuda::simt::note_read(row, 16);
   detail::MatrixRow seen;
   std::memcpy(&seen, row, sizeof seen);
   foretoken::cuda::simt::warp_operation(0xffffffffU, Transposed ? "ldmatrix.x4.trans" : "ldmatrix.x4",
@@ -126,6 +134,7 @@ void ldmatrix2(std::uint32_t (&result)[2], const void* row,
   detail::MatrixRow seen{};
   if (foretoken::cuda::simt::lane() < 16) {
     foretoken::cuda::simt::require_shared(row, 16, 16, "ldmatrix");
+    foretoken::cuda::simt::note_read(row, 16);
     std::memcpy(&seen, row, sizeof seen);
   }
   foretoken::cuda::simt::warp_operation(0xffffffffU, Transposed ? "ldmatrix.x2.trans" : "ldmatrix.x2",
