@@ -26,6 +26,7 @@ set(links_scenario sim)
 set(links_property sim)
 set(links_theory sim)
 set(links_kernels kernels)
+set(links_cuda kernels_cuda_emulated kernels)
 set(links_backend backend)
 set(links_tidy base)
 set(links_install base)
@@ -107,3 +108,37 @@ foreach(folder IN LISTS folders)
     foretoken_add_tests(${folder})
   endif()
 endforeach()
+
+# The kernels' tests again, where every access to shared memory is seen.
+if(TARGET foretoken_kernels_cuda_raced)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cuda/*.cpp)
+  add_executable(foretoken_test_cuda_races ${sources})
+  target_link_libraries(foretoken_test_cuda_races PRIVATE foretoken_test_main foretoken_kernels foretoken_kernels_cuda_raced)
+  target_compile_definitions(foretoken_test_cuda_races PRIVATE FORETOKEN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_compile_options(foretoken_test_cuda_races PRIVATE -O1)
+  set_target_properties(foretoken_test_cuda_races PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests
+    UNITY_BUILD ON)
+  add_test(NAME cuda_races COMMAND foretoken_test_cuda_races "~[gpu]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(cuda_races PROPERTIES LABELS "unit;cuda" TIMEOUT 300)
+endif()
+
+# What ptxas says of the kernels; a kernel that spills must be found.
+set(registers_nvcc nvcc)
+if(FORETOKEN_HAS_CUDA)
+  set(registers_nvcc ${CMAKE_CUDA_COMPILER})
+  add_test(NAME cuda_registers_finds_spills COMMAND ${PROJECT_SOURCE_DIR}/tests/cuda/registers ${registers_nvcc}
+           ${PROJECT_BINARY_DIR}/registers/spilling tests/cuda/spilling.cu)
+  set_tests_properties(cuda_registers_finds_spills PROPERTIES LABELS cuda
+                       PASS_REGULAR_EXPRESSION "registers: a kernel spills")
+endif()
+add_test(NAME cuda_registers COMMAND ${PROJECT_SOURCE_DIR}/tests/cuda/registers ${registers_nvcc}
+         ${PROJECT_BINARY_DIR}/registers)
+set_tests_properties(cuda_registers PROPERTIES LABELS cuda SKIP_RETURN_CODE 77 TIMEOUT 600)
+
+# The fiber switch of the other processor at least assembles.
+find_program(CLANG_WITH_ALL_TARGETS NAMES clang++-14 clang++-19 clang++)
+if(CLANG_WITH_ALL_TARGETS)
+  add_test(NAME cuda_switch_aarch64 COMMAND ${CLANG_WITH_ALL_TARGETS} --target=aarch64-linux-gnu -c -o
+           ${PROJECT_BINARY_DIR}/switch_aarch64.o ${PROJECT_SOURCE_DIR}/kernels/cuda/simt/switch.cpp)
+  set_tests_properties(cuda_switch_aarch64 PROPERTIES LABELS unit)
+endif()
