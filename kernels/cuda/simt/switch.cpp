@@ -1,0 +1,60 @@
+// The switch between fibers: saves what a called function must keep, exchanges stacks. About ten times as fast as
+// swapcontext, which asks the kernel for the signal mask. Includes nothing, so that any assembler can check it.
+#if defined(__x86_64__) && !defined(FORETOKEN_SIMT_UCONTEXT)
+asm(R"(
+.text
+.globl foretoken_simt_switch
+.type foretoken_simt_switch,@function
+foretoken_simt_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size foretoken_simt_switch,.-foretoken_simt_switch
+)");
+#elif defined(__aarch64__) && !defined(FORETOKEN_SIMT_UCONTEXT)
+asm(R"(
+.text
+.globl foretoken_simt_switch
+.type foretoken_simt_switch,%function
+foretoken_simt_switch:
+  sub sp, sp, #160
+  stp x19, x20, [sp, #0]
+  stp x21, x22, [sp, #16]
+  stp x23, x24, [sp, #32]
+  stp x25, x26, [sp, #48]
+  stp x27, x28, [sp, #64]
+  stp x29, x30, [sp, #80]
+  stp d8, d9, [sp, #96]
+  stp d10, d11, [sp, #112]
+  stp d12, d13, [sp, #128]
+  stp d14, d15, [sp, #144]
+  mov x2, sp
+  str x2, [x0]
+  mov sp, x1
+  ldp x19, x20, [sp, #0]
+  ldp x21, x22, [sp, #16]
+  ldp x23, x24, [sp, #32]
+  ldp x25, x26, [sp, #48]
+  ldp x27, x28, [sp, #64]
+  ldp x29, x30, [sp, #80]
+  ldp d8, d9, [sp, #96]
+  ldp d10, d11, [sp, #112]
+  ldp d12, d13, [sp, #128]
+  ldp d14, d15, [sp, #144]
+  add sp, sp, #160
+  ret
+.size foretoken_simt_switch,.-foretoken_simt_switch
+)");
+#endif
