@@ -14,6 +14,11 @@ __device__ __forceinline__ void prefetch_line(const void* address) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
 }
 
+// 16 bytes that other blocks of this launch wrote: past the L1 cache, which is not told of their stores.
+__device__ __forceinline__ float4 load_from_l2(const float* address) {
+  return __ldcg(reinterpret_cast<const float4*>(address));
+}
+
 // The 128 + low 7 bits, and the 128 or 256 to take away, of a signed byte are bfloat16 numbers that the byte itself
 // fills in: 0x4300 | bits. Their difference is the byte's value, exactly. `a` holds the low and `b` the high two bytes.
 __device__ __forceinline__ void int8_to_bf16(std::uint32_t bytes, std::uint32_t& a, std::uint32_t& b) {
@@ -29,6 +34,8 @@ __device__ __forceinline__ void int8_to_bf16(std::uint32_t bytes, std::uint32_t&
 #else
 
 inline void prefetch_line(const void*) {}
+
+inline float4 load_from_l2(const float* address) { return *reinterpret_cast<const float4*>(address); }
 
 inline void int8_to_bf16(std::uint32_t bytes, std::uint32_t& a, std::uint32_t& b) {
   const auto half = [bytes](int i) -> std::uint32_t {

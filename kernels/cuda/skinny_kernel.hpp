@@ -228,18 +228,29 @@ __device__ __forceinline__ void add_slices(const SkinnyParams& p, int group, int
   if (*is_last == 0) return;
   __threadfence();
   if (threadIdx.x == 0) p.counters[group] = 0;
-  const int row = static_cast<int>(threadIdx.x) / kSkinnyTile;
-  const int lane_column = static_cast<int>(threadIdx.x) % kSkinnyTile;
-  if (row >= p.rows) return;
+  // Four columns of one row of one tile at a time: one round of loads covers most groups.
+  constexpr int kQuads = kSkinnyTile / 4;
   const std::int64_t slice_sums = std::int64_t{p.plan.tiles} * kSkinnyThreads;
-  for (int tile = tile_begin; tile < tile_end; ++tile) {
-    const int column = tile * kSkinnyTile + lane_column;
-    if (column >= p.columns) return;
-    const float* from = p.partial_sums + std::int64_t{tile} * kSkinnyThreads + threadIdx.x;
-    float sum = 0.0F;
+  const int quads = (tile_end - tile_begin) * p.rows * kQuads;
+  for (int i = static_cast<int>(threadIdx.x); i < quads; i += kSkinnyThreads) {
+    const int column = i % kQuads * 4;
+    const int row = i / kQuads % p.rows;
+    const int tile = tile_begin + i / kQuads / p.rows;
+    const float* from = p.partial_sums + std::int64_t{tile} * kSkinnyThreads + row * kSkinnyTile + column;
+    float sums[4] = {};
 #pragma unroll 4
-    for (int slice = 0; slice < p.plan.slices; ++slice) sum += from[slice * slice_sums];
-    store_sum(p, row, column, sum);
+    for (int slice = 0; slice < p.plan.slices; ++slice) {
+      const float4 more = load_from_l2(from + slice * slice_sums);
+      sums[0] += more.x;
+      sums[1] += more.y;
+      sums[2] += more.z;
+      sums[3] += more.w;
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int at = tile * kSkinnyTile + column + j;
+      if (at < p.columns) store_sum(p, row, at, sums[j]);
+    }
   }
 }
 

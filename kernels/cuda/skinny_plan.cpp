@@ -6,12 +6,14 @@ namespace foretoken::cuda {
 namespace {
 
 // Costs that rank plans, in bytes per nanosecond and nanoseconds: what an H200 reads in all, what one multiprocessor
-// with 64 KB in flight can get of it, what it gets of x from the L2 cache, and the exchange of partial sums (store,
-// fence, ticket, load) at the end of a block.
+// with 64 KB in flight can get of it, what it gets of x from the L2 cache, what all of them exchange of partial sums
+// through it; the exchange (store, fence, ticket) at the end of a block, and each round of loads of its sums.
 constexpr double kDeviceRate = 4400;
 constexpr double kBlockRate = 60;
 constexpr double kCacheRate = 50;
-constexpr double kExchangeNs = 2000;
+constexpr double kExchangeRate = 5000;
+constexpr double kExchangeNs = 1500;
+constexpr double kRoundNs = 600;
 constexpr int kRankedRows = 8;
 constexpr int kSlicesTriedMax = 16;
 
@@ -22,7 +24,11 @@ double cost_ns(const SkinnyPlan& plan, int depth, int element_bytes) {
   const double all = tile_bytes * plan.tiles * depth / kDeviceRate;
   const double block = tile_bytes * ceil_div(plan.tiles, plan.groups) * plan.slice_depth / kBlockRate;
   const double x = 2.0 * kRankedRows * plan.slice_depth / kCacheRate;
-  return std::max(all, block) + x + (plan.slices > 1 ? kExchangeNs : 0);
+  if (plan.slices == 1) return std::max(all, block) + x;
+  const int quads = ceil_div(plan.tiles, plan.groups) * kRankedRows * (detail::kSkinnyTile / 4);
+  const int rounds = ceil_div(quads, detail::kSkinnyThreads) * ceil_div(plan.slices, 4);
+  const double exchanged = 8.0 * kRankedRows * detail::kSkinnyTile * plan.tiles * plan.slices;
+  return std::max(all, block) + x + kExchangeNs + rounds * kRoundNs + exchanged / kExchangeRate;
 }
 
 }  // namespace
