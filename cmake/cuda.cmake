@@ -1,7 +1,29 @@
-# The CUDA kernels are a plugin that the program loads at run time: the program itself never links a CUDA library, so
-# the same binary starts on a machine without a driver.
+# The CUDA kernels twice: as C++ for the emulated device, everywhere, and by a CUDA compiler where there is one. These
+# are for a plugin that the program loads at run time: the program itself never links a CUDA library, so the same binary
+# starts on a machine without a driver.
 
 file(GLOB FORETOKEN_CUDA_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu)
+
+# A compiler decides by the ending what a file is, so each .cu gets a .cpp that includes it.
+set(emulated_units "")
+foreach(source IN LISTS FORETOKEN_CUDA_SOURCES)
+  get_filename_component(name ${source} NAME_WE)
+  set(unit ${PROJECT_BINARY_DIR}/emulated/${name}.cpp)
+  file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"kernels/cuda/${name}.cu\"\n" @ONLY)
+  list(APPEND emulated_units ${unit})
+endforeach()
+file(GLOB simt_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/simt/*.cpp)
+file(GLOB cuda_host_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cpp)
+find_package(Threads REQUIRED)
+add_library(foretoken_kernels_cuda_emulated STATIC EXCLUDE_FROM_ALL ${emulated_units} ${cuda_host_sources}
+            ${simt_sources})
+target_include_directories(foretoken_kernels_cuda_emulated PUBLIC ${PROJECT_SOURCE_DIR})
+target_compile_features(foretoken_kernels_cuda_emulated PUBLIC cxx_std_20)
+# Sums must be rounded where the kernels say so, as nvcc is told by __fmul_rn.
+target_compile_options(foretoken_kernels_cuda_emulated PRIVATE -ffp-contract=off)
+target_link_libraries(foretoken_kernels_cuda_emulated PUBLIC Threads::Threads)
+set_target_properties(foretoken_kernels_cuda_emulated PROPERTIES UNITY_BUILD OFF)
+
 set(FORETOKEN_HAS_CUDA OFF)
 if(NOT FORETOKEN_CUDA)
   message(STATUS "foretoken: CUDA switched off: CPU backend only")
@@ -35,9 +57,8 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know this 
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
 endif()
-add_library(foretoken_cuda MODULE ${FORETOKEN_CUDA_SOURCES})
-target_include_directories(foretoken_cuda PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(foretoken_cuda PRIVATE CUDA::cudart_static CUDA::cublas CUDA::cublasLt)
-set_target_properties(foretoken_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+add_library(foretoken_kernels_cuda OBJECT ${FORETOKEN_CUDA_SOURCES} ${cuda_host_sources})
+target_include_directories(foretoken_kernels_cuda PUBLIC ${PROJECT_SOURCE_DIR})
+target_compile_definitions(foretoken_kernels_cuda PUBLIC FORETOKEN_CUDA_PLUGIN)
 set(FORETOKEN_HAS_CUDA ON)
-message(STATUS "foretoken: CUDA found (${cuda_version}), plugin built")
+message(STATUS "foretoken: CUDA found (${cuda_version}), kernels built")

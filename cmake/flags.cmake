@@ -1,11 +1,11 @@
 # Warnings, sanitizers, and the function that makes one static library per folder.
 
-add_compile_options(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor)
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wshadow;-Wnon-virtual-dtor>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-Wno-restrict)  # g++ 12 reports overlaps inside std::string::insert that cannot happen
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)  # g++ 12 reports overlaps inside std::string::insert that cannot happen
 endif()
 if(FORETOKEN_WERROR)
-  add_compile_options(-Werror)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 if(FORETOKEN_AUDIT)
   add_compile_definitions(FORETOKEN_AUDIT=1)

@@ -49,11 +49,15 @@ inline void grid_dependency_launch() {}
 
 namespace detail {
 
-/// Row `index` of the matrices whose row addresses the lanes passed.
+/// A row of eight numbers as it was when its lane came: what lanes that come later have written is not seen, as it need
+/// not be on a device without __syncwarp before.
+struct MatrixRow {
+  std::uint16_t numbers[8];
+};
+
+/// The row that lane `index` passed.
 inline const std::uint16_t* matrix_row(const void* const* in, int index) {
-  const void* address;
-  std::memcpy(&address, in[index], sizeof address);
-  return static_cast<const std::uint16_t*>(address);
+  return static_cast<const MatrixRow*>(in[index])->numbers;
 }
 
 template <bool Transposed, int Count>
@@ -110,16 +114,22 @@ template <bool Transposed>
 void ldmatrix4(std::uint32_t (&result)[4], const void* row,
                foretoken::cuda::simt::Site site = foretoken::cuda::simt::Site::current()) {
   foretoken::cuda::simt::require_shared(row, 16, 16, "ldmatrix");
+  detail::MatrixRow seen;
+  std::memcpy(&seen, row, sizeof seen);
   foretoken::cuda::simt::warp_operation(0xffffffffU, Transposed ? "ldmatrix.x4.trans" : "ldmatrix.x4",
-                                        detail::load_matrices<Transposed, 4>, &row, result, site);
+                                        detail::load_matrices<Transposed, 4>, &seen, result, site);
 }
 /// The same for two matrices; only the addresses of lanes 0 to 15 count.
 template <bool Transposed>
 void ldmatrix2(std::uint32_t (&result)[2], const void* row,
                foretoken::cuda::simt::Site site = foretoken::cuda::simt::Site::current()) {
-  if (foretoken::cuda::simt::lane() < 16) foretoken::cuda::simt::require_shared(row, 16, 16, "ldmatrix");
+  detail::MatrixRow seen{};
+  if (foretoken::cuda::simt::lane() < 16) {
+    foretoken::cuda::simt::require_shared(row, 16, 16, "ldmatrix");
+    std::memcpy(&seen, row, sizeof seen);
+  }
   foretoken::cuda::simt::warp_operation(0xffffffffU, Transposed ? "ldmatrix.x2.trans" : "ldmatrix.x2",
-                                        detail::load_matrices<Transposed, 2>, &row, result, site);
+                                        detail::load_matrices<Transposed, 2>, &seen, result, site);
 }
 /// d += a b: m16n8k16 over bf16 with f32 sums.
 inline void mma_bf16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
