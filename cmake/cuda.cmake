@@ -14,6 +14,10 @@ foreach(source IN LISTS FORETOKEN_CUDA_SOURCES)
 endforeach()
 file(GLOB simt_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/simt/*.cpp)
 file(GLOB cuda_host_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cpp)
+# Files named library_* call the vendor's libraries, which only a CUDA toolkit has.
+set(cuda_library_sources ${cuda_host_sources})
+list(FILTER cuda_library_sources INCLUDE REGEX "/library_[a-z_]+\\.cpp$")
+list(FILTER cuda_host_sources EXCLUDE REGEX "/library_[a-z_]+\\.cpp$")
 find_package(Threads REQUIRED)
 add_library(foretoken_kernels_cuda_emulated STATIC EXCLUDE_FROM_ALL ${emulated_units} ${cuda_host_sources}
             ${simt_sources})
@@ -21,6 +25,8 @@ target_include_directories(foretoken_kernels_cuda_emulated PUBLIC ${PROJECT_SOUR
 target_compile_features(foretoken_kernels_cuda_emulated PUBLIC cxx_std_20)
 # Sums must be rounded where the kernels say so, as nvcc is told by __fmul_rn.
 target_compile_options(foretoken_kernels_cuda_emulated PRIVATE -ffp-contract=off)
+# Loops are unrolled for nvcc; g++ knows the pragma by another name.
+target_compile_options(foretoken_kernels_cuda_emulated PUBLIC $<$<CXX_COMPILER_ID:GNU>:-Wno-unknown-pragmas>)
 target_link_libraries(foretoken_kernels_cuda_emulated PUBLIC Threads::Threads)
 set_target_properties(foretoken_kernels_cuda_emulated PROPERTIES UNITY_BUILD OFF)
 
@@ -57,8 +63,9 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know this 
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
 endif()
-add_library(foretoken_kernels_cuda OBJECT ${FORETOKEN_CUDA_SOURCES} ${cuda_host_sources})
+add_library(foretoken_kernels_cuda OBJECT ${FORETOKEN_CUDA_SOURCES} ${cuda_host_sources} ${cuda_library_sources})
 target_include_directories(foretoken_kernels_cuda PUBLIC ${PROJECT_SOURCE_DIR})
+target_link_libraries(foretoken_kernels_cuda PUBLIC CUDA::cudart_static CUDA::cublasLt)
 target_compile_definitions(foretoken_kernels_cuda PUBLIC FORETOKEN_CUDA_PLUGIN)
 set(FORETOKEN_HAS_CUDA ON)
 message(STATUS "foretoken: CUDA found (${cuda_version}), kernels built")

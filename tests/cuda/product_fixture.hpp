@@ -3,27 +3,12 @@
 #include <vector>
 
 #include "kernels/cuda/product_simple.hpp"
-#include "kernels/cuda/simt/emulator.hpp"
 #include "kernels/cuda/skinny_plan.hpp"
 #include "kernels/reference/reference.hpp"
+#include "tests/cuda/simt_fixture.hpp"
 #include "tests/kernels/kernel_fixture.hpp"
 
 namespace foretoken::test {
-
-/// Runs `call` once in every order of threads that the emulator knows, naming the order to `call`, and leaves the
-/// options as they were.
-template <class Call>
-void in_every_order(std::uint64_t seed, Call&& call) {
-  cuda::simt::Options& options = cuda::simt::options();
-  const cuda::simt::Options before = options;
-  for (const auto order :
-       {cuda::simt::Order::forward, cuda::simt::Order::reverse, cuda::simt::Order::random}) {
-    options.order = order;
-    options.seed = seed;
-    call(static_cast<int>(order));
-  }
-  options = before;
-}
 
 /// A weight matrix without gaps, in memory of exactly its size.
 struct StoredWeights {
