@@ -24,6 +24,8 @@ struct CudaFacts {
   std::size_t memory_bytes = 0;
   std::size_t shared_bytes_per_multiprocessor = 0;
   std::size_t shared_bytes_per_block = 0;
+  /// Whether events tell time: an emulated device has none.
+  bool has_clock = true;
 };
 
 /// Memory of the device, or pinned memory of the host; owned.

@@ -80,6 +80,7 @@ Runtime<Cuda>::Runtime(int threads) : state_(std::make_unique<State>()) {
   facts_.memory_bytes = environment_number("FORETOKEN_EMULATED_BYTES", std::size_t{8} << 30);
   facts_.shared_bytes_per_multiprocessor = 228 * 1024;
   facts_.shared_bytes_per_block = 227 * 1024;
+  facts_.has_clock = false;
   cuda::simt::options().threads = threads > 0 ? threads : usable_processors();
 }
 
