@@ -29,9 +29,9 @@ void plain(const Int8ProductArgs& args, Stream stream) {
 }
 
 void skinny(const Int8ProductArgs& args, Stream stream) {
-  require(args.plan.slices >= 1 && args.plan.tiles == (args.columns + 15) / 16, kName, "a plan for this shape");
-  require(std::int64_t{args.plan.slices} * args.plan.slice_depth >= args.depth, kName, "slices over all the depth");
-  require(args.plan.slices == 1 || args.workspace != nullptr, kName, "a workspace for several slices");
+  require(args.plan.skinny.slices >= 1 && args.plan.skinny.tiles == (args.columns + 15) / 16, kName, "a plan for this shape");
+  require(std::int64_t{args.plan.skinny.slices} * args.plan.skinny.slice_depth >= args.depth, kName, "slices over all the depth");
+  require(args.plan.skinny.slices == 1 || args.workspace != nullptr, kName, "a workspace for several slices");
   detail::SkinnyParams p{};
   p.weights = reinterpret_cast<const unsigned char*>(args.weights);
   p.scales = args.scales;
@@ -43,9 +43,37 @@ void skinny(const Int8ProductArgs& args, Stream stream) {
   p.rows = args.rows;
   p.columns = args.columns;
   p.depth = args.depth;
-  p.plan = args.plan;
+  p.plan = args.plan.skinny;
   detail::place_workspace(p, args.workspace);
   detail::launch_skinny<detail::SkinnyInt8>(p, stream);
+}
+
+void tiled(const Int8ProductArgs& args, bool is_narrow, Stream stream) {
+  detail::Int8TiledParams p{};
+  p.x = static_cast<const Bf16*>(args.x);
+  p.x_stride = args.x_stride;
+  p.weights = reinterpret_cast<const unsigned char*>(args.weights);
+  p.scales = args.scales;
+  p.y = args.y;
+  p.y_stride = args.y_stride;
+  p.y_is_f32 = args.y_type == ElementType::f32;
+  p.rows = args.rows;
+  p.columns = args.columns;
+  p.depth = args.depth;
+  p.slices = 1;
+  p.slice_depth = args.depth;
+  if (is_narrow && args.plan.narrow_slices > 1) {
+    p.slices = args.plan.narrow_slices;
+    p.slice_depth = args.plan.narrow_slice_depth;
+    require(p.slice_depth % detail::kInt8TileDepth == 0 && std::int64_t{p.slices} * p.slice_depth >= args.depth &&
+                std::int64_t{p.slices - 1} * p.slice_depth < args.depth,
+            kName, "slices over all the depth");
+    require(args.workspace != nullptr, kName, "a workspace for several slices");
+    p.counters = static_cast<int*>(args.workspace);
+    p.partial_sums = reinterpret_cast<float*>(static_cast<unsigned char*>(args.workspace) +
+                                              detail::kWorkspaceCounterBytes);
+  }
+  detail::int8_tiled_product(p, stream);
 }
 
 }  // namespace
@@ -65,10 +93,7 @@ void int8_product(const Int8ProductArgs& args, Stream stream) {
   require(args.x_stride % 8 == 0 && is_aligned(args.x) && is_aligned(args.weights), kName,
           "x and weights aligned to 16 bytes");
   if (kernel == Int8Kernel::skinny) return skinny(args, stream);
-  detail::int8_tiled_product({static_cast<const Bf16*>(args.x), args.x_stride,
-                              reinterpret_cast<const unsigned char*>(args.weights), args.scales, args.y,
-                              args.y_stride, args.y_type == ElementType::f32, args.rows, args.columns, args.depth},
-                             stream);
+  tiled(args, kernel == Int8Kernel::narrow, stream);
 }
 
 }  // namespace foretoken::cuda

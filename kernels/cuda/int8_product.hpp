@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/cuda/skinny_plan.hpp"
@@ -7,12 +8,29 @@
 
 namespace foretoken::cuda {
 
+/// How products of one weight matrix are dealt out; depends on the matrix and the device alone.
+struct Int8Plan {
+  /// For up to kSkinnyRowsMax rows.
+  SkinnyPlan skinny;
+  /// For up to 64 rows: pieces that the depth is cut into, so that few columns still keep the device busy.
+  int narrow_slices = 1;
+  /// Depth of every piece but the last.
+  int narrow_slice_depth = 0;
+};
+
+/// A plan for W[columns, depth].
+Int8Plan plan_int8(int columns, int depth, const ProductDevice& device);
+
+/// Bytes of workspace that products of up to 64 rows need, zeroed once before the first use; see
+/// skinny_workspace_bytes.
+std::size_t int8_workspace_bytes(const Int8Plan& plan, int columns);
+
 /// y[M,N] = x[M,K] (scale[n] W[N,K])^T with weights of one byte, activations as they are, f32 sums. Up to
 /// kSkinnyRowsMax rows of bf16 run at the memory's rate, more on tiles of tensor cores; f32 activations, and depths
 /// that are no multiple of 16, take the plain kernel.
 struct Int8ProductArgs {
-  /// From plan_skinny(columns, depth, 1, device); only used for up to kSkinnyRowsMax rows of bf16.
-  SkinnyPlan plan;
+  /// From plan_int8(columns, depth, device); only used for up to 64 rows of bf16.
+  Int8Plan plan;
   /// M.
   int rows = 0;
   /// N.
@@ -32,17 +50,18 @@ struct Int8ProductArgs {
   /// Elements from one row of y to the next.
   std::int64_t y_stride = 0;
   ElementType y_type = ElementType::bf16;
-  /// skinny_workspace_bytes(plan), zeroed before its first use.
+  /// int8_workspace_bytes(plan, columns), zeroed before its first use.
   void* workspace = nullptr;
 };
 
 /// Which kernel takes a product.
-enum class Int8Kernel : std::uint8_t { skinny, tiled, plain };
+enum class Int8Kernel : std::uint8_t { skinny, narrow, wide, plain };
 
 /// The kernel that `int8_product` takes for a shape.
 constexpr Int8Kernel int8_kernel(ElementType x_type, int rows, int depth) {
   if (x_type == ElementType::f32 || depth % 16 != 0) return Int8Kernel::plain;
-  return rows <= kSkinnyRowsMax ? Int8Kernel::skinny : Int8Kernel::tiled;
+  if (rows <= kSkinnyRowsMax) return Int8Kernel::skinny;
+  return rows <= 64 ? Int8Kernel::narrow : Int8Kernel::wide;
 }
 
 /// Whether `int8_product` takes a product of this shape on this device.

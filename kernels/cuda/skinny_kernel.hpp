@@ -355,8 +355,7 @@ void launch_skinny(const SkinnyParams& p, Stream stream) {
 inline void place_workspace(SkinnyParams& p, void* workspace) {
   if (p.plan.slices == 1) return;
   p.counters = static_cast<int*>(workspace);
-  p.partial_sums = reinterpret_cast<float*>(static_cast<unsigned char*>(workspace) +
-                                            skinny_counter_bytes(p.plan.groups));
+  p.partial_sums = reinterpret_cast<float*>(static_cast<unsigned char*>(workspace) + kWorkspaceCounterBytes);
 }
 
 }  // namespace foretoken::cuda::detail

@@ -47,7 +47,7 @@ SkinnyPlan plan_skinny(int columns, int depth, int element_bytes, const ProductD
     if (plan.slices < wanted) continue;
     if (detail::skinny_shared_bytes(plan.slice_depth, chunk_depth, 2) > device.shared_bytes) continue;
     ++tried;
-    plan.groups = std::min(tiles, device.multiprocessors / plan.slices);
+    plan.groups = std::min({tiles, device.multiprocessors / plan.slices, detail::kWorkspaceCounters});
     const double ns = cost_ns(plan, depth, element_bytes);
     if (best.slices == 0 || ns < best_ns) {
       best = plan;
@@ -60,7 +60,7 @@ SkinnyPlan plan_skinny(int columns, int depth, int element_bytes, const ProductD
 std::size_t skinny_workspace_bytes(const SkinnyPlan& plan) {
   if (plan.slices <= 1) return 0;
   const std::size_t sums = static_cast<std::size_t>(plan.slices) * static_cast<std::size_t>(plan.tiles);
-  return detail::skinny_counter_bytes(plan.groups) + sums * kSkinnyRowsMax * detail::kSkinnyTile * sizeof(float);
+  return detail::kWorkspaceCounterBytes + sums * kSkinnyRowsMax * detail::kSkinnyTile * sizeof(float);
 }
 
 }  // namespace foretoken::cuda

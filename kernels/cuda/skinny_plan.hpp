@@ -30,8 +30,8 @@ struct SkinnyPlan {
 /// A plan for W[columns, depth] of 1-byte or 2-byte elements. Its `slices` is 0 when no plan fits the device.
 SkinnyPlan plan_skinny(int columns, int depth, int element_bytes, const ProductDevice& device);
 
-/// Bytes of workspace that the plan needs; 0 for a plan of one slice. The workspace must be zeroed once before its
-/// first use, is left so that the next product can use it, and serves one product at a time.
+/// Bytes of workspace that the plan needs; 0 for a plan of one slice. A workspace must be zeroed once before its first
+/// use. Every product leaves it so that the next one, of whatever plan, can use it; it serves one at a time.
 std::size_t skinny_workspace_bytes(const SkinnyPlan& plan);
 
 namespace detail {
@@ -61,10 +61,10 @@ FT_HOST_DEVICE constexpr int skinny_shared_bytes(int slice_depth, int chunk_dept
          8 * eights * skinny_row_bytes(slice_depth, chunk_depth);
 }
 
-/// Bytes before the partial sums in the workspace: one counter per group.
-FT_HOST_DEVICE constexpr std::size_t skinny_counter_bytes(int groups) {
-  return (static_cast<std::size_t>(groups) * 4 + 255) / 256 * 256;
-}
+/// Counters at the beginning of a workspace, before the partial sums; as many for all plans, because each finds them as
+/// another has left them: zero.
+inline constexpr int kWorkspaceCounters = 1024;
+inline constexpr std::size_t kWorkspaceCounterBytes = kWorkspaceCounters * sizeof(std::int32_t);
 
 }  // namespace detail
 }  // namespace foretoken::cuda

@@ -17,7 +17,7 @@ struct Int8Case {
   Matrix x;
   Matrix w;
   ElementType y_type;
-  cuda::SkinnyPlan plan;
+  cuda::Int8Plan plan;
   std::vector<float> workspace;
   Stored input;
   StoredWeights weights;
@@ -27,8 +27,8 @@ struct Int8Case {
       : x(draw.matrix(rows, depth, x_type)),
         w(whole_weights(draw, columns, depth)),
         y_type(y_type_),
-        plan(cuda::plan_skinny(columns, depth, 1, device)),
-        workspace(fresh_workspace(plan)),
+        plan(cuda::plan_int8(columns, depth, device)),
+        workspace(used_workspace(cuda::int8_workspace_bytes(plan, columns))),
         input(x_type, x, (depth + 15) / 8 * 8),
         weights(cuda::WeightType::int8, w, drawn_scales(draw, columns)) {}
 
@@ -87,7 +87,7 @@ TEST_CASE("int8 products of few rows agree with the double twin over odd shapes 
     const cuda::ProductDevice device = seed % 2 == 0 ? cuda::ProductDevice{draw.whole(1, 9), 232448}
                                                      : narrow_device(128 * draw.whole(1, 3), 1, draw.whole(16, 40));
     Int8Case one(draw, ElementType::bf16, rows, columns, depth, drawn_type(draw), device);
-    INFO("seed " << seed << ' ' << rows << 'x' << columns << 'x' << depth << " slices " << one.plan.slices);
+    INFO("seed " << seed << ' ' << rows << 'x' << columns << 'x' << depth << " slices " << one.plan.skinny.slices);
     REQUIRE(cuda::int8_kernel(ElementType::bf16, rows, depth) == Int8Kernel::skinny);
     check_in_all_orders(one);
   }
@@ -97,10 +97,10 @@ TEST_CASE("int8 products of many rows agree with the double twin over odd shapes
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     Numbers draw{seed};
     const int rows = seed % 2 == 0 ? draw.whole(17, 64) : draw.whole(65, 150);
-    const int columns = draw.whole(1, 200), depth = 16 * draw.whole(1, 30);
+    const int columns = draw.whole(1, 200), depth = 16 * draw.whole(1, seed % 2 == 0 ? 100 : 30);
     Int8Case one(draw, ElementType::bf16, rows, columns, depth, drawn_type(draw), {});
     INFO("seed " << seed << ' ' << rows << 'x' << columns << 'x' << depth);
-    REQUIRE(cuda::int8_kernel(ElementType::bf16, rows, depth) == Int8Kernel::tiled);
+    REQUIRE(cuda::int8_kernel(ElementType::bf16, rows, depth) == (rows <= 64 ? Int8Kernel::narrow : Int8Kernel::wide));
     check_in_all_orders(one);
   }
 }
@@ -125,9 +125,13 @@ TEST_CASE("a row of an int8 product is the same bits whatever the number of rows
     for (int rows = 1; rows < 16; ++rows) CHECK(same_bits(one.run(rows), all, rows, 37));
   }
   Numbers draw{12};
-  Int8Case one(draw, ElementType::bf16, 130, 40, 208, ElementType::f32, {});
-  const Stored all = one.run(130);
-  for (const int rows : {17, 33, 64, 65, 128}) CHECK(same_bits(one.run(rows), all, rows, 40));
+  Int8Case wide(draw, ElementType::bf16, 130, 40, 208, ElementType::f32, {});
+  const Stored all_wide = wide.run(130);
+  for (const int rows : {65, 100, 128}) CHECK(same_bits(wide.run(rows), all_wide, rows, 40));
+  Int8Case narrow(draw, ElementType::bf16, 64, 140, 1616, ElementType::f32, {});
+  REQUIRE(narrow.plan.narrow_slices == 3);
+  const Stored all_narrow = narrow.run(64);
+  for (const int rows : {17, 33, 63}) CHECK(same_bits(narrow.run(rows), all_narrow, rows, 140));
 }
 
 TEST_CASE("quantised weights multiply as the numbers that they stand for", "[property]") {
@@ -146,20 +150,21 @@ TEST_CASE("quantised weights multiply as the numbers that they stand for", "[pro
 }
 
 TEST_CASE("seeded fault: int8 products with a wrong byte, scale, plan or workspace are noticed", "[property]") {
-  for (const int rows : {9, 20, 70}) {
+  for (const int rows : {9, 40, 70}) {
     Numbers draw{5};
-    Int8Case good(draw, ElementType::bf16, rows, 40, 656, ElementType::f32, narrow_device(256, 1, 9));
-    REQUIRE(good.plan.slices == 3);
+    Int8Case good(draw, ElementType::bf16, rows, 40, 1552, ElementType::f32, narrow_device(640, 1, 9));
+    REQUIRE(good.plan.narrow_slices == 3);
+    REQUIRE(good.plan.skinny.slices == 3);
     CHECK(good.over(good.run(rows)) <= 0);
     Int8Case byte = good, scale = good, depth = good;
-    byte.weights.bytes[40 * 656 - 1] = static_cast<std::int8_t>(byte.weights.bytes[40 * 656 - 1] ^ 16);
+    byte.weights.bytes[40 * 1552 - 1] = static_cast<std::int8_t>(byte.weights.bytes[40 * 1552 - 1] ^ 16);
     CHECK(good.over(byte.run(rows)) > 0);
     scale.weights.scales[39] *= 1.01F;
     CHECK(good.over(scale.run(rows)) > 0);
-    depth.input.set(rows - 1, 655, 4.0F);
+    depth.input.set(rows - 1, 1551, 4.0F);
     CHECK(good.over(depth.run(rows)) > 0);
-    if (rows > 16) continue;
-    good.workspace = fresh_workspace(good.plan);
+    if (rows > 64) continue;
+    good.workspace = used_workspace(cuda::int8_workspace_bytes(good.plan, 40));
     reinterpret_cast<int*>(good.workspace.data())[0] = 1;
     CHECK(good.over(good.run(rows)) > 0);
   }
@@ -173,7 +178,7 @@ TEST_CASE("int8 products refuse what they cannot do", "[unit]") {
   args.scales = nullptr;
   CHECK_THROWS_AS(cuda::int8_product(args, nullptr), cuda::LaunchError);
   args = one.arguments(2, y);
-  args.plan.slices = 0;
+  args.plan.skinny.slices = 0;
   CHECK_THROWS_AS(cuda::int8_product(args, nullptr), cuda::LaunchError);
   args = one.arguments(2, y);
   ++args.weights;

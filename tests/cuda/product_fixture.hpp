@@ -102,11 +102,10 @@ inline cuda::ProductDevice narrow_device(int slice_depth, int element_bytes, int
   return {multiprocessors, cuda::detail::skinny_shared_bytes(slice_depth, 128 / element_bytes, 2)};
 }
 
-/// Workspace of a plan: counters zero, sums NaN.
-inline std::vector<float> fresh_workspace(const cuda::SkinnyPlan& plan) {
-  std::vector<float> words(cuda::skinny_workspace_bytes(plan) / 4, std::numeric_limits<float>::quiet_NaN());
-  if (words.empty()) return words;
-  std::fill_n(words.begin(), cuda::detail::skinny_counter_bytes(plan.groups) / 4, 0.0F);
+/// A workspace as a product leaves it: counters zero, and sums of another, here NaN.
+inline std::vector<float> used_workspace(std::size_t bytes) {
+  std::vector<float> words(bytes / sizeof(float), std::numeric_limits<float>::quiet_NaN());
+  if (!words.empty()) std::fill_n(words.begin(), cuda::detail::kWorkspaceCounters, 0.0F);
   return words;
 }
 

@@ -26,7 +26,7 @@ struct SkinnyCase {
         w(w_),
         y_type(y_type_),
         plan(cuda::plan_skinny(w.rows, w.columns, 2, device)),
-        workspace(fresh_workspace(plan)),
+        workspace(used_workspace(cuda::skinny_workspace_bytes(plan))),
         input(ElementType::bf16, x, (x.columns + 15) / 8 * 8),
         weights(cuda::WeightType::bf16, w) {}
 
@@ -185,7 +185,7 @@ TEST_CASE("seeded fault: skinny products that lose sums, misplace x or find a us
   CHECK(one.over(one.run_with<cuda::detail::SkinnyBf16>(9)) <= 0);
   CHECK(one.over(one.run_with<LosesHalfTheDepth>(9)) > 0);
   CHECK(one.over(one.run_with<MisplacesX>(9)) > 0);
-  one.workspace = fresh_workspace(one.plan);
+  one.workspace = used_workspace(cuda::skinny_workspace_bytes(one.plan));
   reinterpret_cast<int*>(one.workspace.data())[0] = 1;
   CHECK(one.over(one.run(9)) > 0);
   Stored y = one.run(9);
