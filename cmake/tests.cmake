@@ -109,6 +109,9 @@ foreach(folder IN LISTS folders)
   endif()
 endforeach()
 
+# It redefines what others include.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/cuda/unsynchronised_test.cpp
+                            PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 # The kernels' tests again, where every access to shared memory is seen.
 if(TARGET foretoken_kernels_cuda_raced)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cuda/*.cpp)

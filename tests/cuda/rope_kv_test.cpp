@@ -81,7 +81,8 @@ double allowed(const Case& c, double x, double most) {
   }
 }
 
-void check_cache(const Case& c, const Matrix& want, const DeviceBytes& pool) {
+/// By how much the cache is further from what it should hold than it may be; at most 0 when all is well.
+double cache_excess(const Case& c, const Matrix& want, const DeviceBytes& pool) {
   double worst = -1;
   for (int r = 0; r < c.rows; ++r) {
     const std::int64_t slot = c.slots[static_cast<std::size_t>(r)];
@@ -100,7 +101,7 @@ void check_cache(const Case& c, const Matrix& want, const DeviceBytes& pool) {
       }
     }
   }
-  CHECK(worst <= 0);
+  return worst;
 }
 
 RopeKvArgs args_of(const Case& c, const DeviceMatrix& in, const DeviceMatrix& q, const DeviceBytes& pool) {
@@ -137,7 +138,7 @@ TEST_CASE("rope_kv rotates, adds the bias and writes the cache in every format",
       for (int r = 0; r < c.rows; ++r)
         for (int i = 0; i < q.columns; ++i) queries.at(r, i) = want.at(r, i);
       CHECK(q.excess(queries, 2e-6, c.type == ElementType::f32 ? 0 : 0.004) <= 0);
-      check_cache(c, want, pool);
+      CHECK(cache_excess(c, want, pool) <= 0);
     }
   });
 }
@@ -167,6 +168,51 @@ TEST_CASE("rope_kv writes the slots it is given and not a byte more") {
     INFO("seed " << seed);
     CHECK(
         std::all_of(pool.data(), pool.data() + pool.size(), [](unsigned char byte) { return byte == 0xff; }));
+  }
+}
+
+TEST_CASE("the check of the cache sees a wrong angle, bias, slot, layer or scale") {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    Case c(seed, static_cast<KvType>(seed / 2));
+    c.layout.layers = 2;
+    c.layer = 0;
+    c.has_bias = true;
+    for (std::size_t i = 0; i < c.bias.size(); ++i) c.bias[i] = 0.25F;
+    for (std::int32_t& position : c.positions) position = 7;
+    const Matrix want = c.rotated();
+    DeviceMatrix in(c.type, c.qkv, c.qkv.columns),
+        q(c.type, c.rows, c.query_heads * c.layout.head_dim, c.query_heads * c.layout.head_dim);
+    const auto excess_after = [&](auto&& spoil) {
+      const DeviceBytes pool(static_cast<std::size_t>(c.layout.block_bytes()) * Case::kBlocks);
+      RopeKvArgs args = args_of(c, in, q, pool);
+      spoil(args);
+      rope_kv(args, nullptr);
+      return cache_excess(c, want, pool);
+    };
+    std::vector<std::int32_t> positions = c.positions;
+    for (std::int32_t& position : positions) ++position;
+    std::vector<std::int64_t> slots = c.slots;
+    for (std::int64_t& slot : slots) slot = slot > 0 ? slot - 1 : slot;
+    INFO("seed " << seed);
+    CHECK(excess_after([](RopeKvArgs&) {}) <= 0);
+    CHECK(excess_after([&](RopeKvArgs& args) { args.positions = positions.data(); }) > 0);
+    CHECK(excess_after([](RopeKvArgs& args) { args.bias = nullptr; }) > 0);
+    CHECK(excess_after([&](RopeKvArgs& args) { args.slots = slots.data(); }) > 0);
+    CHECK(excess_after([](RopeKvArgs& args) { args.layer = 1; }) > 0);
+    CHECK(excess_after([](RopeKvArgs& args) { std::swap(args.cosine, args.sine); }) > 0);
+    if (has_scales(c.layout.type)) {
+      const DeviceBytes pool(static_cast<std::size_t>(c.layout.block_bytes()) * Case::kBlocks);
+      rope_kv(args_of(c, in, q, pool), nullptr);
+      const std::int64_t block = c.slots[0] / c.layout.block_tokens,
+                         offset = c.slots[0] % c.layout.block_tokens;
+      float scale;
+      unsigned char* at =
+          pool.data() + scale_offset_bytes(c.layout, block, c.layer, KvPart::value, 0) + offset * 4;
+      std::memcpy(&scale, at, 4);
+      scale *= 1.1F;
+      std::memcpy(at, &scale, 4);
+      CHECK(cache_excess(c, want, pool) > 0);
+    }
   }
 }
 

@@ -89,6 +89,35 @@ TEST_CASE("a row's norm does not depend on its neighbours, in any bit") {
   CHECK(std::equal(one.bytes.as<float>(), one.bytes.as<float>() + 264, out.bytes.as<float>() + 3 * 264));
 }
 
+TEST_CASE("the checks of norm and SiLU see small faults") {
+  Numbers draw{8};
+  const Matrix x = draw.matrix(2, 264, ElementType::f32), delta = draw.matrix(2, 264, ElementType::f32);
+  const std::vector<double> ones(264, 1.0);
+  const std::vector<float> weights(264, 1.0F);
+  DeviceMatrix added(ElementType::f32, delta, 264), out(ElementType::f32, 2, 264, 264);
+  const Matrix want = reference::rms_norm(x, ones, 1e-5F);
+  const auto run = [&](float epsilon, bool has_delta, int dim) {
+    DeviceMatrix residual(ElementType::f32, x, 264);
+    rms_norm({2, dim, residual.bytes.as<float>(), 264, has_delta ? added.data() : nullptr, 264,
+              weights.data(), epsilon, out.data(), 264, ElementType::f32, nullptr},
+             nullptr);
+    return out.excess(want, 1e-6, tolerance(ElementType::f32));
+  };
+  CHECK(run(1e-5F, false, 264) <= 0);
+  CHECK(run(3e-5F, false, 264) > 0);
+  CHECK(run(1e-5F, true, 264) > 0);
+  CHECK(run(1e-5F, false, 263) > 0);
+  DeviceMatrix pair(ElementType::f32, 2, 528, 528);
+  for (int r = 0; r < 2; ++r)
+    for (int c = 0; c < 264; ++c) {
+      pair.set(r, c, static_cast<float>(x.at(r, c)));
+      pair.set(r, 264 + c, static_cast<float>(delta.at(r, c)));
+    }
+  silu_mul({2, 264, pair.data(), 528, out.data(), 264, ElementType::f32}, nullptr);
+  CHECK(out.excess(reference::silu_mul(x, delta), 1e-7, tolerance(ElementType::f32)) <= 0);
+  CHECK(out.excess(reference::silu_mul(delta, x), 1e-7, tolerance(ElementType::f32)) > 0);
+}
+
 TEST_CASE("silu_mul agrees with its double twin", "[property]") {
   in_all_orders([] {
     for (std::uint64_t seed = 0; seed < 40; ++seed) {

@@ -131,6 +131,34 @@ TEST_CASE("the device draws the CPU's tokens, row by row", "[property]") {
   CHECK(rows_total > 1500);
 }
 
+TEST_CASE("the comparison with the CPU sees any changed parameter") {
+  Numbers draw{12};
+  constexpr int kRows = 64, kVocabulary = 100;
+  DeviceMatrix device(ElementType::f32, draw.matrix(kRows, kVocabulary, ElementType::f32), kVocabulary);
+  const auto tokens_of = [&](const SampleParams& params) {
+    const std::vector<SampleParams> all(kRows, params);
+    std::vector<std::int32_t> got(kRows, -1);
+    cuda::sample({kRows, kVocabulary, device.bytes.as<float>(), kVocabulary, all.data(), got.data()},
+                 nullptr);
+    return got;
+  };
+  const SampleParams base{.temperature = 0.7F, .min_p = 0.3F, .top_p = 0.7F, .top_k = 40, .request = 1};
+  const auto want = tokens_of(base);
+  const auto changed = [&](auto&& change) {
+    SampleParams params = base;
+    change(params);
+    return tokens_of(params) != want;
+  };
+  CHECK_FALSE(changed([](SampleParams&) {}));
+  CHECK(changed([](SampleParams& p) { p.temperature = 0.8F; }));
+  CHECK(changed([](SampleParams& p) { p.min_p = 0.6F; }));
+  CHECK(changed([](SampleParams& p) { p.top_p = 0.4F; }));
+  CHECK(changed([](SampleParams& p) { p.top_k = 10; }));
+  CHECK(changed([](SampleParams& p) { p.seed = 1; }));
+  CHECK(changed([](SampleParams& p) { p.request = 2; }));
+  CHECK(changed([](SampleParams& p) { p.position = 1; }));
+}
+
 TEST_CASE("greedy rows take the first of the largest, rows without numbers the first token") {
   for (const bool has_params : {false, true}) {
     const std::vector<float> logits{

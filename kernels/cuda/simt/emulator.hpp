@@ -13,29 +13,35 @@
 /// Caught: threads at different or missing barriers, exited threads at a barrier or named by a warp
 /// operation, divergent warp operations, shuffles from lanes outside the mask, deadlocks, cp.async without
 /// its wait (bytes land, and the source is read, only at the latest legal moment), reads of unwritten shared
-/// memory (it starts as NaN in each block), writes just behind shared memory (guard bytes; every access under
+/// memory (it starts as NaN in each block), writes just beside shared memory (guard bytes; every access under
 /// ASan), misaligned cp.async and ldmatrix, launches that no device accepts. Missing __syncthreads and
 /// __syncwarp show as wrong results in at least one of the orders whenever the value read depends on the
-/// order.
+/// order; ldmatrix sees no later lane's writes. Linked with simt/races/hooks.cpp, kernels compiled with
+/// -fsanitize=thread report every race in shared memory, whatever the order was.
 ///
 /// Blind spots, and what covers them:
-/// - A race whose outcome happens to be the same in all three orders (equal values written): not covered.
+/// - Races in global memory: not covered; kernels talk to other blocks only through the end of the kernel.
+/// - Fences and the order in which stores become visible: stores are seen at once. Not covered, for the same
+/// reason.
 /// - Data read before grid_dependency_wait: not covered; kernels of a stream run one after the other.
-/// - Visibility: stores are seen at once, fences do nothing. Not covered; kernels talk to other blocks only
-/// through
-///   the end of the kernel.
-/// - Two calls of one helper function from different places look like the same barrier or shuffle: the number
-/// of
-///   barriers each thread passes is still compared. Not covered beyond that.
-/// - Bank conflicts, coalescing, occupancy, speed: the benches on a device. Registers and spills:
+/// - Two calls of one helper function look like the same barrier or shuffle: what differs then is counted, so
+/// a
+///   thread that skips one is found at the latest when it ends. Not covered beyond that.
+/// - A read of a byte by three threads keeps two of them in mind for the search of races: a write may miss
+/// the third.
+///   Not covered.
+/// - Bank conflicts, coalescing, occupancy, speed: benches on a device. Registers and spills:
 /// tests/cuda/registers.
-/// - Approximate arithmetic (exp2_fast, log2_fast) is exact here: tolerances of the tests on a device.
-/// - The order of additions inside mma: products are summed in single precision in order of k; devices use
-/// trees of
-///   their own. Tolerances of the tests on a device.
+/// - Approximate arithmetic (exp2_fast, log2_fast, __expf, rsqrtf) is as exact as the host's library here,
+/// and mma
+///   sums in single precision in order of k, where devices use trees of their own: tolerances of tests on a
+///   device.
 /// - Misaligned vector loads: UBSan. Out-of-bounds global memory: ASan.
-/// - Static shared memory under its CUDA name (__shared__) does not compile here: FT_SHARED is its name.
-/// - wgmma, tensor maps, clusters, named barriers: absent.
+/// - The limits of 48 KiB of static and 227 KiB of all shared memory are those of sm_90; sm_80 has 163 KiB.
+/// Not
+///   covered.
+/// - wgmma, tensor maps, clusters, mbarriers, named barriers: absent, so kernels that use them do not
+/// compile.
 namespace foretoken::cuda::simt {
 
 /// Which of several runnable threads runs first: the lowest, the highest, or any.
