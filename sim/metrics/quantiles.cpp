@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <numeric>
+#include <utility>
 
 #include "sim/base/check.hpp"
 #include "sim/metrics/wide.hpp"
@@ -14,14 +16,15 @@ namespace {
 // Coarser than the histogram's buckets: 32 per octave, so that the counters of a pass stay in the first-level
 // cache.
 constexpr int kBits = 5;
-constexpr std::size_t kBuckets = static_cast<std::size_t>(64 - kBits) << kBits;
+// Octaves of values from -1 (none), which has the first bucket, to 2^63.
+constexpr std::size_t kBuckets = std::size_t{65} << kBits;
+// Below it a bucket holds one value.
+constexpr std::size_t kEqualBuckets = std::size_t{kBits + 1} << kBits;
 
 std::size_t bucket_of(std::int64_t value) {
-  const auto bits = static_cast<std::uint64_t>(value);
-  const int width = static_cast<int>(std::bit_width(bits));
-  if (width <= kBits) return static_cast<std::size_t>(bits);
-  const int shift = width - kBits - 1;
-  return (static_cast<std::size_t>(shift) << kBits) + static_cast<std::size_t>(bits >> shift);
+  // The upper bits of a double are a logarithmic scale, and cheaper than a search for the leading bit.
+  const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(value + 2));
+  return static_cast<std::size_t>(bits >> (52 - kBits)) - (std::size_t{1023} << kBits);
 }
 
 struct Position {
@@ -39,52 +42,112 @@ double between(std::int64_t low, std::int64_t high, double part) {
   return static_cast<double>(low) + static_cast<double>(high - low) * part;
 }
 
-/// Order statistics of the given ranks (rising, distinct).
-std::vector<std::int64_t> select(std::span<const std::int64_t> values, std::span<const std::size_t> ranks) {
-  std::vector<std::uint32_t> counts(kBuckets + 1);
-  for (const std::int64_t value : values) ++counts[bucket_of(value)];
+/// Values of one kind, counted by bucket, and what is asked of them.
+struct Sample {
+  std::vector<std::uint32_t> counts = std::vector<std::uint32_t>(kBuckets);
+  Wide sum = 0;
+  std::size_t count = 0;
+  std::size_t none = 0;
+  std::vector<std::size_t> ranks;  // rising, distinct
+
+  void ask() {
+    none = std::exchange(counts[0], 0);
+    count = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+    sum += static_cast<std::int64_t>(none);  // each of them was added as -1
+    if (count == 0) return;
+    for (std::size_t s = 0; s < kStatistics; ++s) {
+      const auto q = statistic_quantile(static_cast<Statistic>(s));
+      if (!q) continue;
+      const std::size_t rank = position_of(*q, count).rank;
+      for (const std::size_t wanted : {rank, std::min(rank + 1, count - 1)})
+        if (ranks.empty() || ranks.back() < wanted) ranks.push_back(wanted);
+    }
+  }
+  /// Calls `visit` with each bucket that holds a rank and the number of values before it.
+  template <class Visit>
+  void for_each_wanted(Visit visit) const {
+    std::size_t before = 0;
+    std::size_t next = 0;
+    for (std::size_t b = 0; b < kBuckets && next < ranks.size(); before += counts[b++]) {
+      if (ranks[next] >= before + counts[b]) continue;
+      visit(b, before);
+      while (next < ranks.size() && ranks[next] < before + counts[b]) ++next;
+    }
+    FT_CHECK(next == ranks.size());
+  }
+};
+
+/// Order statistics of the sample's ranks; `candidates` are the values in wanted buckets, and maybe others.
+std::vector<std::int64_t> select(const Sample& sample, std::span<const std::int64_t> candidates) {
   // Buckets that hold a rank get a place in `gathered`; `cursor` says where their next value goes.
   constexpr std::uint32_t kUnwanted = 0xffffffffu;
   std::vector<std::uint32_t> cursor(kBuckets, kUnwanted);
-  struct Range {
-    std::size_t before, begin, count;
-    bool equal;
-  };
-  std::vector<Range> ranges;
-  std::vector<std::size_t> range_of_rank;
-  std::size_t before = 0;
-  std::size_t gathered_count = 0;
-  std::size_t next = 0;
-  for (std::size_t b = 0; b < kBuckets && next < ranks.size(); ++b) {
-    const std::size_t count = counts[b];
-    if (ranks[next] < before + count) {
-      cursor[b] = static_cast<std::uint32_t>(gathered_count);
-      ranges.push_back({before, gathered_count, count, b < (std::size_t{1} << kBits)});
-      gathered_count += count;
-    }
-    for (; next < ranks.size() && ranks[next] < before + count; ++next)
-      range_of_rank.push_back(ranges.size() - 1);
-    before += count;
-  }
-  FT_CHECK(next == ranks.size());
-  std::vector<std::int64_t> gathered(gathered_count);
-  for (const std::int64_t value : values) {
+  std::size_t size = 0;
+  sample.for_each_wanted([&](std::size_t b, std::size_t) {
+    cursor[b] = static_cast<std::uint32_t>(size);
+    size += sample.counts[b];
+  });
+  std::vector<std::int64_t> gathered(size);
+  for (const std::int64_t value : candidates) {
     std::uint32_t& at = cursor[bucket_of(value)];
     if (at != kUnwanted) gathered[at++] = value;
   }
   std::vector<std::int64_t> found;
-  std::size_t done = 0;  // everything before it is in its final place
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const Range& range = ranges[range_of_rank[r]];
-    const std::size_t at = range.begin + (ranks[r] - range.before);
-    const auto begin = gathered.begin() + static_cast<std::ptrdiff_t>(std::max(done, range.begin));
-    const auto end = gathered.begin() + static_cast<std::ptrdiff_t>(range.begin + range.count);
-    // Times that most requests do not have are all 0; a bucket of equal values is sorted as it stands.
-    if (!range.equal) std::nth_element(begin, gathered.begin() + static_cast<std::ptrdiff_t>(at), end);
-    done = at + 1;
-    found.push_back(gathered[at]);
-  }
+  auto begin = gathered.begin();
+  sample.for_each_wanted([&](std::size_t b, std::size_t before) {
+    const auto end = begin + sample.counts[b];
+    auto done = begin;  // everything before it is in its final place
+    while (found.size() < sample.ranks.size() && sample.ranks[found.size()] < before + sample.counts[b]) {
+      const auto at = begin + static_cast<std::ptrdiff_t>(sample.ranks[found.size()] - before);
+      // Times that most requests do not have are all 0; a bucket of equal values is sorted as it stands.
+      if (b >= kEqualBuckets) std::nth_element(done, at, end);
+      done = at + 1;
+      found.push_back(*at);
+    }
+    begin = end;
+  });
   return found;
+}
+
+Summary summarise(const Sample& sample, std::span<const std::int64_t> candidates) {
+  Summary summary;
+  summary.count = static_cast<std::int64_t>(sample.count);
+  summary.excluded = static_cast<std::int64_t>(sample.none);
+  if (sample.count == 0) return summary;
+  const std::vector<std::size_t>& ranks = sample.ranks;
+  const std::vector<std::int64_t> found = select(sample, candidates);
+  const auto at = [&](std::size_t rank) {
+    return found[static_cast<std::size_t>(std::lower_bound(ranks.begin(), ranks.end(), rank) -
+                                          ranks.begin())];
+  };
+  for (std::size_t s = 0; s < kStatistics; ++s) {
+    const auto q = statistic_quantile(static_cast<Statistic>(s));
+    if (!q) {
+      summary.value_ps[s] = to_double(sample.sum) / static_cast<double>(sample.count);
+      continue;
+    }
+    const Position p = position_of(*q, sample.count);
+    summary.value_ps[s] = between(at(p.rank), at(std::min(p.rank + 1, sample.count - 1)), p.part);
+  }
+  return summary;
+}
+
+/// Counts the values of all rows and of the marked ones.
+void count(const MarkedColumn& column, Sample& all, Sample& marked) {
+  std::array<std::array<std::uint32_t, 2>, kBuckets> counts{};  // by mark
+  const std::uint8_t* mark = column.marks.data();
+  for (const std::span<const std::int64_t> part : column.parts) {
+    for (const std::int64_t value : part) {
+      const std::int64_t is_marked = *mark++;
+      ++counts[bucket_of(value)][static_cast<std::size_t>(is_marked)];
+      all.sum += value;
+      marked.sum += value & -is_marked;
+    }
+  }
+  for (std::size_t b = 0; b < kBuckets; ++b) {
+    all.counts[b] = counts[b][0] + counts[b][1];
+    marked.counts[b] = counts[b][1];
+  }
 }
 
 }  // namespace
@@ -96,36 +159,40 @@ double sorted_quantile(std::span<const std::int64_t> sorted, double q) {
   return between(sorted[p.rank], sorted[next], p.part);
 }
 
-Summary exact_summary(std::span<const std::int64_t> values_ps) {
-  Summary summary;
-  summary.count = static_cast<std::int64_t>(values_ps.size());
-  if (values_ps.empty()) return summary;
-  FT_CHECK(values_ps.size() < 0xffffffffu);
-  Wide sum = 0;
-  for (const std::int64_t value : values_ps) sum += value;
-  std::vector<std::size_t> ranks;
-  for (std::size_t s = 0; s < kStatistics; ++s) {
-    const auto q = statistic_quantile(static_cast<Statistic>(s));
-    if (!q) continue;
-    const std::size_t rank = position_of(*q, values_ps.size()).rank;
-    for (const std::size_t wanted : {rank, std::min(rank + 1, values_ps.size() - 1)})
-      if (ranks.empty() || ranks.back() < wanted) ranks.push_back(wanted);
-  }
-  const std::vector<std::int64_t> found = select(values_ps, ranks);
-  const auto at = [&](std::size_t rank) {
-    return found[static_cast<std::size_t>(std::lower_bound(ranks.begin(), ranks.end(), rank) -
-                                          ranks.begin())];
-  };
-  for (std::size_t s = 0; s < kStatistics; ++s) {
-    const auto q = statistic_quantile(static_cast<Statistic>(s));
-    if (!q) {
-      summary.value_ps[s] = to_double(sum) / static_cast<double>(values_ps.size());
-      continue;
+MarkedSummaries exact_summaries(const MarkedColumn& column) {
+  FT_CHECK(column.marks.size() < 0xffffffffu);
+  Sample all;
+  Sample marked;
+  count(column, all, marked);
+  all.ask();
+  marked.ask();
+  std::array<bool, kBuckets> wanted{};
+  for (const Sample* sample : {&all, &marked})
+    sample->for_each_wanted([&](std::size_t b, std::size_t) { wanted[b] = true; });
+  std::size_t size = 0;
+  for (std::size_t b = 0; b < kBuckets; ++b) size += wanted[b] ? all.counts[b] : 0;
+  // Without branches, since nobody can guess which values are wanted; the last place takes those that are
+  // not.
+  std::vector<std::int64_t> candidates(size + 1);
+  std::vector<std::int64_t> candidates_marked(size + 1);
+  std::int64_t* next = candidates.data();
+  std::int64_t* next_marked = candidates_marked.data();
+  const std::uint8_t* mark = column.marks.data();
+  for (const std::span<const std::int64_t> part : column.parts) {
+    for (const std::int64_t value : part) {
+      const int is_wanted = wanted[bucket_of(value)] ? 1 : 0;
+      *next = *next_marked = value;
+      next += is_wanted;
+      next_marked += is_wanted & *mark++;
     }
-    const Position p = position_of(*q, values_ps.size());
-    summary.value_ps[s] = between(at(p.rank), at(std::min(p.rank + 1, values_ps.size() - 1)), p.part);
   }
-  return summary;
+  return {summarise(all, {candidates.data(), next}),
+          summarise(marked, {candidates_marked.data(), next_marked})};
+}
+
+Summary exact_summary(std::span<const std::int64_t> values_ps) {
+  const std::vector<std::uint8_t> marks(values_ps.size());
+  return exact_summaries({{values_ps}, marks}).all;
 }
 
 }  // namespace foretoken

@@ -11,8 +11,20 @@ namespace foretoken {
 /// floor((n-1)q) and the next.
 double sorted_quantile(std::span<const std::int64_t> sorted, double q);
 
-/// Exact figures of a sample in any order, in linear time: values are counted in log-linear buckets, and only
-/// the buckets that hold an asked-for rank are ordered. Values are not negative.
+/// A column in parts, with -1 where a row has no value, and a mark (0 or 1) for each row.
+struct MarkedColumn {
+  std::vector<std::span<const std::int64_t>> parts;
+  std::span<const std::uint8_t> marks;
+};
+/// Figures of a column; rows without a value are `excluded`.
+struct MarkedSummaries {
+  Summary all;
+  Summary marked;  ///< Of the marked rows.
+};
+/// Exact figures, rows in any order, in linear time: values are counted in log-linear buckets, and only the
+/// buckets that hold an asked-for rank are ordered.
+MarkedSummaries exact_summaries(const MarkedColumn& column);
+/// Exact figures of one sample.
 Summary exact_summary(std::span<const std::int64_t> values_ps);
 
 }  // namespace foretoken

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "sim/base/check.hpp"
 #include "sim/metrics/quantiles.hpp"
@@ -11,24 +10,14 @@
 namespace foretoken {
 namespace {
 
-constexpr std::int64_t kBeginning = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kForeverPs = std::numeric_limits<std::int64_t>::max();
-
 /// Which group of a dimension a cell belongs to.
 using Dimension = std::uint16_t GroupCell::*;
 
-Summary summarise(const Collector& collector, Metric metric, const std::vector<char>& selected,
-                  std::int64_t finished, std::vector<std::int64_t>& scratch) {
-  if (metric == Metric::gap) return collector.merged(metric, selected).summary();
-  if (!collector.exact()) {
-    Summary summary = collector.merged(metric, selected).summary();
-    if (summary.count > 0) summary.excluded = finished - summary.count;
-    return summary;
-  }
-  scratch.clear();
-  const std::int64_t undefined = collector.table().gather(metric, kBeginning, kForeverPs, selected, scratch);
-  Summary summary = exact_summary(scratch);
-  summary.excluded = undefined;
+/// What histograms know: always the gap, and everything in histogram mode.
+Summary from_histogram(const Collector& collector, Metric metric, const std::vector<char>& selected,
+                       std::int64_t finished) {
+  Summary summary = collector.merged(metric, selected).summary();
+  if (metric != Metric::gap && summary.count > 0) summary.excluded = finished - summary.count;
   return summary;
 }
 
@@ -42,20 +31,30 @@ void set_rates(GroupReport& group, double duration_s) {
   group.delivered_tokens_per_s = static_cast<double>(totals.delivered_tokens) / duration_s;
 }
 
-GroupReport report_group(const Collector& collector, const std::vector<char>& selected, double duration_s,
-                         std::vector<std::int64_t>& scratch) {
+/// All of a group but what the table of requests says.
+GroupReport report_group(const Collector& collector, const std::vector<char>& selected, double duration_s) {
   GroupReport group;
   for (std::size_t c = 0; c < collector.cells().size(); ++c)
     if (selected.empty() || selected[c] != 0) group.totals.add(collector.cells()[c].totals);
-  for (std::size_t m = 0; m < kMetrics; ++m)
-    group.metrics[m] = summarise(collector, static_cast<Metric>(m), selected, group.totals.finished, scratch);
+  for (std::size_t m = collector.exact() ? kRequestMetrics : 0; m < kMetrics; ++m)
+    group.metrics[m] = from_histogram(collector, static_cast<Metric>(m), selected, group.totals.finished);
   set_rates(group, duration_s);
+  return group;
+}
+
+GroupReport report_selected(const Collector& collector, const std::vector<char>& selected,
+                            double duration_s) {
+  GroupReport group = report_group(collector, selected, duration_s);
+  if (!collector.exact()) return group;
+  const std::vector<std::uint8_t> marks = collector.table().mark_cells(selected);
+  for (std::size_t m = 0; m < kRequestMetrics; ++m)
+    group.metrics[m] = exact_summaries(collector.table().column(static_cast<Metric>(m), marks)).marked;
   return group;
 }
 
 std::vector<GroupReport> report_dimension(const Collector& collector, Dimension dimension,
                                           const std::vector<std::string>& names, const GroupReport& whole,
-                                          double duration_s, std::vector<std::int64_t>& scratch) {
+                                          double duration_s) {
   std::vector<std::uint16_t> groups;
   for (const GroupCell& cell : collector.cells()) groups.push_back(cell.*dimension);
   std::sort(groups.begin(), groups.end());
@@ -65,7 +64,7 @@ std::vector<GroupReport> report_dimension(const Collector& collector, Dimension 
     std::vector<char> selected;
     for (const GroupCell& cell : collector.cells()) selected.push_back(cell.*dimension == group ? 1 : 0);
     // A lone group is the whole.
-    reports.push_back(groups.size() == 1 ? whole : report_group(collector, selected, duration_s, scratch));
+    reports.push_back(groups.size() == 1 ? whole : report_selected(collector, selected, duration_s));
     reports.back().name = group < names.size() ? names[group] : std::to_string(group);
   }
   return reports;
@@ -89,7 +88,8 @@ void count_window(const TimeSeries& series, SteadyReport& steady) {
   steady.emitted_tokens_per_s = static_cast<double>(emitted) / duration_s;
 }
 
-SteadyReport report_steady(const Collector& collector, std::vector<std::int64_t>& scratch) {
+/// The steady window, but for its latencies.
+SteadyReport report_steady(const Collector& collector) {
   SteadyReport steady;
   if (collector.first_arrival() == kNever) return steady;
   const std::int64_t width = collector.series().width_ps();
@@ -105,21 +105,19 @@ SteadyReport report_steady(const Collector& collector, std::vector<std::int64_t>
   const auto offered = static_cast<double>(steady.offered);
   const auto growth = static_cast<double>(steady.offered - steady.ended);
   steady.is_stationary = growth <= std::max(0.02 * offered, 3 * std::sqrt(offered));
-  if (!collector.exact()) return steady;
-  for (std::size_t m = 0; m < kRequestMetrics; ++m) {
-    scratch.clear();
-    const std::int64_t undefined =
-        collector.table().gather(static_cast<Metric>(m), steady.begin_ps, steady.end_ps, {}, scratch);
-    steady.metrics[m] = exact_summary(scratch);
-    steady.metrics[m].excluded = undefined;
-  }
-  std::int64_t good = 0;
-  for (std::int64_t row = 0; row < collector.table().size(); ++row) {
-    const std::int64_t arrival = collector.table().arrival_ps(row);
-    good += arrival >= steady.begin_ps && arrival < steady.end_ps && collector.table().good(row) ? 1 : 0;
-  }
-  if (steady.offered > 0) steady.goodput = static_cast<double>(good) / offered;
   return steady;
+}
+
+/// Latencies of all and of the steady window, in one pass over the table of requests.
+void add_latencies(const RequestTable& table, GroupReport& whole, SteadyReport& steady) {
+  const std::vector<std::uint8_t> marks = table.mark_arrivals(steady.begin_ps, steady.end_ps);
+  for (std::size_t m = 0; m < kRequestMetrics; ++m) {
+    const MarkedSummaries summaries = exact_summaries(table.column(static_cast<Metric>(m), marks));
+    whole.metrics[m] = summaries.all;
+    steady.metrics[m] = summaries.marked;
+  }
+  if (steady.offered > 0)
+    steady.goodput = static_cast<double>(table.good_among(marks)) / static_cast<double>(steady.offered);
 }
 
 }  // namespace
@@ -148,12 +146,12 @@ Report make_report(const Collector& collector, const ReportContext& context) {
   if (context.bandwidth_bytes_per_s > 0 && busy_s > 0)
     report.mbu = context.bytes_total / (context.bandwidth_bytes_per_s * busy_s);
 
-  std::vector<std::int64_t> scratch;
-  report.whole = report_group(collector, {}, duration_s, scratch);
+  report.whole = report_group(collector, {}, duration_s);
   report.whole.name = "all";
-  report.steady = report_steady(collector, scratch);
+  report.steady = report_steady(collector);
+  if (collector.exact()) add_latencies(collector.table(), report.whole, report.steady);
   const auto dimension = [&](Dimension which, const std::vector<std::string>& names) {
-    return report_dimension(collector, which, names, report.whole, duration_s, scratch);
+    return report_dimension(collector, which, names, report.whole, duration_s);
   };
   report.classes = dimension(&GroupCell::slo_class, context.names.classes);
   report.tenants = dimension(&GroupCell::tenant, context.names.tenants);

@@ -85,29 +85,39 @@ std::vector<std::uint32_t> RequestTable::rows_by_id() const {
   return rows;
 }
 
-std::int64_t RequestTable::gather(Metric metric, std::int64_t begin_ps, std::int64_t end_ps,
-                                  std::span<const char> selected, std::vector<std::int64_t>& values) const {
-  std::int64_t undefined = 0;
-  values.reserve(values.size() + static_cast<std::size_t>(size_ + kChunkRows));
-  for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    const Chunk& chunk = *chunks_[c];
-    const auto rows =
-        static_cast<std::size_t>(std::min(kChunkRows, size_ - static_cast<std::int64_t>(c) * kChunkRows));
-    const auto& column = chunk.values[index(metric)];
-    const std::size_t base = values.size();
-    values.resize(base + rows);
-    std::int64_t* out = values.data() + base;
-    // Branch-free, since about a fifth of the rows fall outside the steady window and nobody can guess which.
-    for (std::size_t r = 0; r < rows; ++r) {
-      const int inside = int{chunk.arrivals[r] >= begin_ps} & int{chunk.arrivals[r] < end_ps} &
-                         int{selected.empty() || selected[chunk.cells[r] & ~kGood] != 0};
-      *out = column[r];
-      out += inside & int{column[r] >= 0};
-      undefined += inside & int{column[r] < 0};
-    }
-    values.resize(static_cast<std::size_t>(out - values.data()));
-  }
-  return undefined;
+MarkedColumn RequestTable::column(Metric metric, std::span<const std::uint8_t> marks) const {
+  FT_CHECK(marks.size() == static_cast<std::size_t>(size_), marks.size(), size_);
+  MarkedColumn column{{}, marks};
+  for (std::size_t c = 0; c < chunks_.size(); ++c)
+    column.parts.push_back({chunks_[c]->values[index(metric)].data(), rows_in(c)});
+  return column;
+}
+
+std::vector<std::uint8_t> RequestTable::mark_arrivals(std::int64_t begin_ps, std::int64_t end_ps) const {
+  std::vector<std::uint8_t> marks(static_cast<std::size_t>(size_));
+  std::uint8_t* mark = marks.data();
+  for (std::size_t c = 0; c < chunks_.size(); ++c)
+    for (const std::int64_t arrival : std::span(chunks_[c]->arrivals).first(rows_in(c)))
+      *mark++ = (arrival >= begin_ps ? 1 : 0) & (arrival < end_ps ? 1 : 0);
+  return marks;
+}
+
+std::vector<std::uint8_t> RequestTable::mark_cells(std::span<const char> selected) const {
+  std::vector<std::uint8_t> marks(static_cast<std::size_t>(size_));
+  std::uint8_t* mark = marks.data();
+  for (std::size_t c = 0; c < chunks_.size(); ++c)
+    for (const std::uint32_t cell : std::span(chunks_[c]->cells).first(rows_in(c)))
+      *mark++ = selected[cell & ~kGood] != 0 ? 1 : 0;
+  return marks;
+}
+
+std::int64_t RequestTable::good_among(std::span<const std::uint8_t> marks) const {
+  std::int64_t good = 0;
+  const std::uint8_t* mark = marks.data();
+  for (std::size_t c = 0; c < chunks_.size(); ++c)
+    for (const std::uint32_t cell : std::span(chunks_[c]->cells).first(rows_in(c)))
+      good += (cell >> 31) & *mark++;
+  return good;
 }
 
 void RequestTable::clear() {

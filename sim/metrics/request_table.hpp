@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -7,6 +8,7 @@
 
 #include "sim/core/request.hpp"
 #include "sim/metrics/metric.hpp"
+#include "sim/metrics/quantiles.hpp"
 
 namespace foretoken {
 
@@ -25,10 +27,14 @@ class RequestTable {
   RequestId id(std::int64_t row) const;
   /// Rows in order of request id (order of arrival).
   std::vector<std::uint32_t> rows_by_id() const;
-  /// Appends the metric's defined values to `values` for rows that arrived in [begin, end) and whose cell has
-  /// `selected` set (empty: all), in the order of the table; returns how many had none.
-  std::int64_t gather(Metric metric, std::int64_t begin_ps, std::int64_t end_ps,
-                      std::span<const char> selected, std::vector<std::int64_t>& values) const;
+  /// The metric's values in the order of the table, with a mark for each row.
+  MarkedColumn column(Metric metric, std::span<const std::uint8_t> marks) const;
+  /// Marks the rows that arrived in [begin, end).
+  std::vector<std::uint8_t> mark_arrivals(std::int64_t begin_ps, std::int64_t end_ps) const;
+  /// Marks the rows whose cell has `selected` set.
+  std::vector<std::uint8_t> mark_cells(std::span<const char> selected) const;
+  /// How many of the marked rows are good.
+  std::int64_t good_among(std::span<const std::uint8_t> marks) const;
   void clear();
 
  private:
@@ -41,6 +47,10 @@ class RequestTable {
     std::array<std::uint32_t, kColumn> cells;  // the top bit says good
   };
   static constexpr std::uint32_t kGood = 0x80000000u;
+  std::size_t rows_in(std::size_t chunk) const {
+    return static_cast<std::size_t>(
+        std::min(kChunkRows, size_ - static_cast<std::int64_t>(chunk) * kChunkRows));
+  }
   const Chunk& chunk(std::int64_t row) const { return *chunks_[static_cast<std::size_t>(row / kChunkRows)]; }
 
   struct Free {
