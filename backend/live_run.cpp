@@ -2,28 +2,13 @@
 
 #include <algorithm>
 
-#include "backend/live_executor.hpp"
+#include "backend/memory_needs.hpp"
 #include "sim/base/error.hpp"
 #include "sim/core/engine.hpp"
 #include "sim/fleet/driver.hpp"
 
 namespace foretoken {
 namespace {
-
-LiveOptions live_options(const Scenario& scenario, const Scheduler& scheduler, ElementType type) {
-  const Policy& policy = scenario.policy();
-  LiveOptions options;
-  options.kv_type = type;
-  options.block_tokens = policy.block_tokens;
-  options.kv_blocks = scenario.capacity.kv_blocks;
-  // Room for swap is touched at once, so it is made only where somebody may swap.
-  options.host_blocks = policy.preempt == PreemptMode::swap ? scenario.capacity.host_blocks : 0;
-  options.tokens_max = scheduler.sequence_tokens_max();
-  options.rows = policy.batch_tokens_max > 0 ? policy.batch_tokens_max : options.tokens_max;
-  options.sequences = policy.sequences_max;
-  options.depth = policy.depth;
-  return options;
-}
 
 /// A run that is stopped, or ended by a fault in its trace, leaves a step to the threads; nothing it uses may
 /// go before it has ended.
@@ -39,9 +24,25 @@ struct LastStep {
 
 }  // namespace
 
-LiveModel::LiveModel(const ModelShape& shape, ElementType type, int threads, std::uint64_t seed)
+LiveModel::LiveModel(const ModelShape& shape, ElementType type, int threads, std::uint64_t seed,
+                     const std::atomic<bool>* stop)
     : runtime(std::make_unique<Runtime<Cpu>>(threads > 0 ? threads : usable_processors())),
-      weights(random_weights(shape, type, seed, *runtime)) {}
+      weights(random_weights(shape, type, seed, *runtime, stop)) {}
+
+LiveOptions live_options(const Scenario& scenario, std::int32_t tokens_max) {
+  const Policy& policy = scenario.policy();
+  LiveOptions options;
+  options.kv_type = live_type(scenario);
+  options.block_tokens = policy.block_tokens;
+  options.kv_blocks = scenario.capacity.kv_blocks;
+  // Room for swap is touched at once, so it is made only where somebody may swap.
+  options.host_blocks = policy.preempt == PreemptMode::swap ? scenario.capacity.host_blocks : 0;
+  options.tokens_max = tokens_max;
+  options.rows = policy.batch_tokens_max > 0 ? policy.batch_tokens_max : options.tokens_max;
+  options.sequences = policy.sequences_max;
+  options.depth = policy.depth;
+  return options;
+}
 
 LiveRun run_live(const Scenario& scenario, LiveModel& model, Observer* watcher,
                  const std::atomic<bool>* stop) {
@@ -51,8 +52,11 @@ LiveRun run_live(const Scenario& scenario, LiveModel& model, Observer* watcher,
   const std::unique_ptr<WorkloadSource> source = make_source(scenario.workload);
   Scheduler scheduler(scenario.policy(), scenario.capacity, {.columns = true, .fast_paths = true});
   WallClock clock(stop);
-  LiveExecutor executor(*model.runtime, model.weights, clock,
-                        live_options(scenario, scheduler, model.weights.type));
+  LiveOptions live = live_options(scenario, scheduler.sequence_tokens_max());
+  live.kv_type = model.weights.type;
+  // Stopped before it began, a run makes no step, and to touch a large pool takes seconds.
+  if (stop != nullptr && stop->load()) live.kv_blocks = live.host_blocks = 0;
+  LiveExecutor executor(*model.runtime, model.weights, clock, live);
   if (scenario.policy().prefix_cache)
     executor.use_block_tables([&](Slot slot) { return scheduler.block_table(slot); });
   CollectorOptions collect;

@@ -53,10 +53,12 @@ void lay_out(Weights& weights, Arena& arena) {
 /// Brings tensors into the layout that the kernels read.
 class Packer {
  public:
-  Packer(TensorSource& source, Runtime<Cpu>& runtime) : source_(source), runtime_(runtime) {}
+  Packer(TensorSource& source, Runtime<Cpu>& runtime, const std::atomic<bool>* stop)
+      : source_(source), runtime_(runtime), stop_(stop) {}
 
   /// One source matrix into columns of a packed one, by the whole team.
   void matrix(const TensorSpec& spec, const cpu::PackedMatrix& packed, cpu::Columns where, int first = 0) {
+    if (is_stopped()) return;
     const TensorView view = source_.tensor(spec);
     const auto rows = static_cast<int>(spec.rows);
     const auto bytes_per_row = static_cast<std::size_t>(spec.columns) * element_bytes(view.type);
@@ -64,7 +66,7 @@ class Packer {
     // column.
     const auto pack = [&](const cpu::Team& team) {
       const cpu::Range part = cpu::split((rows + 15) / 16, team.share);
-      for (std::int64_t piece = part.begin; piece < part.end; ++piece) {
+      for (std::int64_t piece = part.begin; piece < part.end && !is_stopped(); ++piece) {
         const int row = static_cast<int>(piece) * 16;
         const int count = std::min(16, rows - row);
         const auto* data =
@@ -85,6 +87,7 @@ class Packer {
   }
 
   void vector(const TensorSpec& spec, float* target) {
+    if (is_stopped()) return;
     const TensorView view = source_.tensor(spec);
     for (std::int64_t i = 0; i < spec.rows; ++i)
       target[i] = view.type == ElementType::f32 ? static_cast<const float*>(view.data)[i]
@@ -92,8 +95,10 @@ class Packer {
   }
 
   void rows(const TensorSpec& spec, void* target, ElementType type) {
+    if (is_stopped()) return;
     const TensorView view = source_.tensor(spec);
     for (std::int64_t i = 0; i < spec.elements(); ++i) {
+      if (i % spec.columns == 0 && is_stopped()) return;
       const float value = view.type == ElementType::f32 ? static_cast<const float*>(view.data)[i]
                                                         : to_float(static_cast<const Bf16*>(view.data)[i]);
       if (type == ElementType::f32)
@@ -104,8 +109,11 @@ class Packer {
   }
 
  private:
+  bool is_stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
+
   TensorSource& source_;
   Runtime<Cpu>& runtime_;
+  const std::atomic<bool>* stop_;
 };
 
 /// The memory is ours and was handed out as const to everybody else.
@@ -150,7 +158,8 @@ void fill_layer(const ModelShape& shape, int number, const LayerWeights& layer, 
   packer.matrix({prefix + "mlp.down_proj.weight", hidden, shape.ffn, 0.0F, down}, layer.down, stacked);
 }
 
-Weights pack_weights(const ModelShape& shape, ElementType type, TensorSource& source, Runtime<Cpu>& runtime) {
+Weights pack_weights(const ModelShape& shape, ElementType type, TensorSource& source, Runtime<Cpu>& runtime,
+                     const std::atomic<bool>* stop) {
   Weights weights;
   weights.shape = shape;
   weights.type = type;
@@ -160,7 +169,7 @@ Weights pack_weights(const ModelShape& shape, ElementType type, TensorSource& so
   Arena arena(weights.memory.back().data());
   lay_out(weights, arena);
 
-  Packer packer(source, runtime);
+  Packer packer(source, runtime, stop);
   const std::int64_t hidden = shape.hidden;
   const float in = 1.0F / std::sqrt(static_cast<float>(hidden));
   const TensorSpec embedding{"model.embed_tokens.weight", shape.vocab, hidden, 0.0F,
@@ -177,15 +186,25 @@ Weights pack_weights(const ModelShape& shape, ElementType type, TensorSource& so
 
 }  // namespace
 
-Weights random_weights(const ModelShape& shape, ElementType type, std::uint64_t seed, Runtime<Cpu>& runtime) {
+std::size_t weight_bytes(const ModelShape& shape, ElementType type) {
+  Weights weights;
+  weights.shape = shape;
+  weights.type = type;
+  Arena counting(nullptr);
+  lay_out(weights, counting);
+  return counting.used();
+}
+
+Weights random_weights(const ModelShape& shape, ElementType type, std::uint64_t seed, Runtime<Cpu>& runtime,
+                       const std::atomic<bool>* stop) {
   const std::unique_ptr<TensorSource> source = random_tensors(seed, runtime);
-  return pack_weights(shape, type, *source, runtime);
+  return pack_weights(shape, type, *source, runtime, stop);
 }
 
 Weights load_weights(const std::string& folder, const ModelShape& shape, ElementType type,
                      Runtime<Cpu>& runtime) {
   const std::unique_ptr<TensorSource> source = safetensors_folder(folder);
-  return pack_weights(shape, type, *source, runtime);
+  return pack_weights(shape, type, *source, runtime, nullptr);
 }
 
 }  // namespace foretoken
