@@ -114,15 +114,7 @@ void add_drawn(const CalibrationOptions& o, std::vector<SweepShape>& shapes) {
 class Sweep {
  public:
   Sweep(DeviceModel& model, const CalibrationOptions& options) : options_(options) {
-    DecoderOptions live;
-    live.block_tokens = options.block_tokens;
-    const std::int64_t blocks = (options.tokens_max + options.block_tokens) / options.block_tokens;
-    live.kv_blocks = blocks * (options.sequences_max + 8);
-    live.tokens_max = options.tokens_max;
-    live.rows = options.batch_tokens_max + options.sequences_max;
-    live.sequences = options.sequences_max + 8;
-    live.depth = options.depth;
-    executor_.emplace(model, clock_, live);
+    executor_.emplace(model, clock_, sweep_options(options));
   }
 
   void time_shape(const SweepShape& shape, std::int32_t pass, std::vector<Sample>* samples) {
@@ -288,6 +280,18 @@ CalibrationOptions calibration_options(const Scenario& scenario) {
   return options;
 }
 
+DecoderOptions sweep_options(const CalibrationOptions& options) {
+  DecoderOptions live;
+  live.block_tokens = options.block_tokens;
+  const std::int64_t blocks = (options.tokens_max + options.block_tokens) / options.block_tokens;
+  live.kv_blocks = blocks * (options.sequences_max + 8);
+  live.tokens_max = options.tokens_max;
+  live.rows = options.batch_tokens_max + options.sequences_max;
+  live.sequences = options.sequences_max + 8;
+  live.depth = options.depth;
+  return live;
+}
+
 std::optional<double> machine_drift(DeviceModel& model, const Profile& profile,
                                     const CalibrationOptions& options) {
   constexpr std::size_t kEvery = 4;
@@ -322,10 +326,9 @@ Calibration calibrate(DeviceModel& model, const CalibrationOptions& options) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   };
   for (std::size_t i = 0; i < shapes.size(); i += 4) sweep.time_shape(shapes[i], 0, nullptr);
-  double pass_seconds = 0;
-  for (std::int32_t pass = 0; pass < options.passes; ++pass) {
-    if (pass >= 3 && elapsed() + pass_seconds > options.seconds_max) break;
-    const double pass_began = elapsed();
+  std::size_t timed = 0;
+  const auto is_over = [&] { return timed >= shapes.size() && elapsed() >= options.seconds_max; };
+  for (std::int32_t pass = 0; pass < options.passes && !is_over(); ++pass) {
     std::vector<std::size_t> order(shapes.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     // Fisher and Yates, so that drifts of the machine fall on all shapes alike.
@@ -334,13 +337,16 @@ Calibration calibrate(DeviceModel& model, const CalibrationOptions& options) {
       std::swap(order[i], order[static_cast<std::size_t>(draw.integer(i, 0, static_cast<std::int64_t>(i)))]);
     for (const std::size_t i : order) {
       if (options.stop != nullptr && options.stop->load()) return result;
+      // The order differs from pass to pass, so that half a pass favours no kind of shape.
+      if (is_over()) break;
       sweep.time_shape(shapes[i], pass, &result.samples);
+      ++timed;
     }
-    pass_seconds = elapsed() - pass_began;
     if (options.progress)
       options.progress("calibrate: pass " + std::to_string(pass + 1) + " of " +
                        std::to_string(options.passes));
   }
+  result.passes = static_cast<double>(timed) / static_cast<double>(shapes.size());
   result.transfers = time_transfers(model, options);
   return result;
 }

@@ -24,7 +24,7 @@ struct CalibrationOptions {
   bool padded = false;
   /// Interleaved passes over all shapes, each in an order of its own.
   std::int32_t passes = 9;
-  /// No pass is begun that would not end in time, once three are done.
+  /// No shape is begun later than this, once all have been timed.
   double seconds_max = 50;
   std::uint64_t seed = 1;
   std::function<void(std::string_view)> progress;
@@ -35,10 +35,15 @@ struct CalibrationOptions {
 struct Calibration {
   std::vector<Sample> samples;
   std::vector<TransferSample> transfers;
+  /// Passes made, the last one perhaps in part.
+  double passes = 0;
 };
 
 /// The sweep that covers what a scenario's policy may plan, up to 1,024 tokens.
 CalibrationOptions calibration_options(const Scenario& scenario);
+
+/// What the executor of a sweep holds.
+DecoderOptions sweep_options(const CalibrationOptions& options);
 
 /// How much slower this machine is now than it was when the profile was measured: mean over half the shapes
 /// of the sweep, each timed once, of its time over its calibrated mean, less 1. None when the profile has

@@ -2,27 +2,12 @@
 
 #include <algorithm>
 
-#include "backend/live_executor.hpp"
 #include "sim/base/error.hpp"
 #include "sim/core/engine.hpp"
 #include "sim/fleet/driver.hpp"
 
 namespace foretoken {
 namespace {
-
-DecoderOptions decoder_options(const Scenario& scenario, const Scheduler& scheduler) {
-  const Policy& policy = scenario.policy();
-  DecoderOptions options;
-  options.block_tokens = policy.block_tokens;
-  options.kv_blocks = scenario.capacity.kv_blocks;
-  // Room for swap is touched at once, so it is made only where somebody may swap.
-  options.host_blocks = policy.preempt == PreemptMode::swap ? scenario.capacity.host_blocks : 0;
-  options.tokens_max = scheduler.sequence_tokens_max();
-  options.rows = policy.batch_tokens_max > 0 ? policy.batch_tokens_max : options.tokens_max;
-  options.sequences = policy.sequences_max;
-  options.depth = policy.depth;
-  return options;
-}
 
 /// A run that is stopped, or ended by a fault in its trace, leaves a step to the threads; nothing it uses may
 /// go before it has ended.
@@ -38,6 +23,20 @@ struct LastStep {
 
 }  // namespace
 
+DecoderOptions decoder_options(const Scenario& scenario, std::int32_t tokens_max) {
+  const Policy& policy = scenario.policy();
+  DecoderOptions options;
+  options.block_tokens = policy.block_tokens;
+  options.kv_blocks = scenario.capacity.kv_blocks;
+  // Room for swap is touched at once, so it is made only where somebody may swap.
+  options.host_blocks = policy.preempt == PreemptMode::swap ? scenario.capacity.host_blocks : 0;
+  options.tokens_max = tokens_max;
+  options.rows = policy.batch_tokens_max > 0 ? policy.batch_tokens_max : options.tokens_max;
+  options.sequences = policy.sequences_max;
+  options.depth = policy.depth;
+  return options;
+}
+
 LiveRun run_live(const Scenario& scenario, DeviceModel& model, Observer* watcher,
                  const std::atomic<bool>* stop) {
   if (scenario.capacity.transfers_overlap)
@@ -46,7 +45,10 @@ LiveRun run_live(const Scenario& scenario, DeviceModel& model, Observer* watcher
   const std::unique_ptr<WorkloadSource> source = make_source(scenario.workload);
   Scheduler scheduler(scenario.policy(), scenario.capacity, {.columns = true, .fast_paths = true});
   WallClock clock(stop);
-  LiveExecutor executor(model, clock, decoder_options(scenario, scheduler));
+  DecoderOptions live = decoder_options(scenario, scheduler.sequence_tokens_max());
+  // Stopped before it began, a run makes no step, and to touch a large pool takes seconds.
+  if (stop != nullptr && stop->load()) live.kv_blocks = live.host_blocks = 0;
+  LiveExecutor executor(model, clock, live);
   if (scenario.policy().prefix_cache)
     executor.use_block_tables([&](Slot slot) { return scheduler.block_table(slot); });
   CollectorOptions collect;

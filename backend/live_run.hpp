@@ -19,6 +19,9 @@ struct LiveRun {
   bool stopped = false;
 };
 
+/// What the decoder of a live run holds, for sequences of at most `tokens_max` tokens.
+DecoderOptions decoder_options(const Scenario& scenario, std::int32_t tokens_max);
+
 /// Runs a scenario in wall-clock time: the very scheduler and engine of a simulation, on kernels instead of
 /// prices. `watcher` (a step log, say) and `stop` may be null. InputError where the scenario asks for what
 /// live runs have not.

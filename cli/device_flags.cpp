@@ -2,6 +2,7 @@
 
 #include "backend/cpu/model.hpp"
 #include "backend/plugin.hpp"
+#include "cli/output.hpp"
 #include "sim/base/error.hpp"
 
 namespace foretoken {
@@ -25,7 +26,7 @@ std::unique_ptr<DeviceModel> live_model(const Scenario& scenario, const DeviceFl
   if (flags.backend == "cpu") {
     const bool is_f32 = scenario.deployment.weight_precision == Precision::f32;
     return std::make_unique<CpuModel>(*scenario.shape, is_f32 ? ElementType::f32 : ElementType::bf16, threads,
-                                      scenario.seed);
+                                      scenario.seed, &interrupted());
   }
   PluginModelOptions options;
   options.weight_precision = scenario.deployment.weight_precision;

@@ -78,7 +78,7 @@ constexpr std::string_view kOutput =
                                with .gz too; may repeat
   Tables have at most 100 columns. JSON is one document with schema_version, tool_version, config,
   seed and inputs; nothing in it depends on the machine or the time of day, so that two runs give
-  equal bytes. A file appears whole or not at all, but for --step-log, which grows with the run.
+  equal bytes. A file appears whole or not at all; until then NAME.tmp-... grows beside it.
 )";
 
 struct Topic {

@@ -51,12 +51,18 @@ std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
 }
 
+/// The first time the work is asked to end; the second time, by whichever signal, the process dies of it.
 extern "C" void on_interrupt(int number) {
-  interrupted().store(true);
+  if (!interrupted().exchange(true)) return;
+  unlink_drafts();
   std::signal(number, SIG_DFL);
+  std::raise(number);
 }
 
-extern "C" void on_abort(int) { _exit(kExitInternal); }
+extern "C" void on_abort(int) {
+  unlink_drafts();
+  _exit(kExitInternal);
+}
 
 }  // namespace
 
@@ -170,6 +176,8 @@ void install_signal_handlers() {
   interrupted().store(false);
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
+  // A terminal that closes, unless nohup said that it may.
+  if (std::signal(SIGHUP, on_interrupt) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGABRT, on_abort);
 }

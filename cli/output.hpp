@@ -69,10 +69,11 @@ class Log {
   std::int64_t last_ms_ = 0;
 };
 
-/// Set by the first Ctrl-C; the second one ends the program. Long work looks at it and returns what it has.
+/// Set by the first Ctrl-C; the second one removes the drafts of files and ends the program. Long work looks
+/// at it and returns what it has.
 std::atomic<bool>& interrupted();
-/// From now on Ctrl-C and SIGTERM set `interrupted` (a second one ends the program at once), a closed pipe is
-/// an error code, and an abort has the exit code of an internal error.
+/// From now on Ctrl-C, SIGTERM and SIGHUP set `interrupted` (a second one ends the program at once), a closed
+/// pipe is an error code, and an abort has the exit code of an internal error.
 void install_signal_handlers();
 
 }  // namespace foretoken

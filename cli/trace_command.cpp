@@ -54,6 +54,25 @@ void print_warnings(const std::vector<WorkloadWarning>& warnings, std::ostream& 
   for (const WorkloadWarning warning : warnings) log << "warning: " << advice(warning) << '\n';
 }
 
+/// What a look at all rows shows, with how many rows it is about.
+struct RowWarning {
+  WorkloadWarning kind;
+  std::int64_t rows = 0;
+};
+
+std::vector<RowWarning> row_warnings(const TraceSummary& summary) {
+  std::vector<RowWarning> found;
+  for (const RowWarning& warning : {RowWarning{WorkloadWarning::duplicate_ids, summary.duplicate_ids()},
+                                    RowWarning{WorkloadWarning::unknown_after, summary.unknown_after()}})
+    if (warning.rows > 0) found.push_back(warning);
+  return found;
+}
+
+void print_row_warnings(const TraceSummary& summary, std::ostream& log) {
+  for (const RowWarning& warning : row_warnings(summary))
+    log << "warning: " << advice(warning.kind) << "; rows: " << with_commas(warning.rows) << '\n';
+}
+
 void print_read(const TraceInfo& info, std::ostream& log) {
   log << "read " << info.path << ": format " << facts(info.format).name << ", "
       << with_commas(info.counts.kept) << " requests";
@@ -144,6 +163,7 @@ void print_table(const TraceInfo& info, const TraceSummary& summary,
   out << "\npeak " << with_commas(summary.peak_per_s()) << " in one second, " << percent(summary.idle_share())
       << " of seconds idle, index of dispersion " << short_number(summary.dispersion()) << '\n';
   print_warnings(warnings, out);
+  print_row_warnings(summary, out);
   out << "tokens        mean        p50        p90        p99        max\n";
   print_tokens("in", summary.input(), out);
   print_tokens("out", summary.output(), out);
@@ -186,6 +206,10 @@ Json inspect_json(const TraceInspectOptions& options, const TraceInfo& info, con
   for (const WorkloadWarning warning : warnings) {
     texts.push_back(Json::object({{"name", name(warning)}, {"advice", advice(warning)}}));
   }
+  for (const RowWarning& warning : row_warnings(summary)) {
+    texts.push_back(Json::object(
+        {{"name", name(warning.kind)}, {"rows", warning.rows}, {"advice", advice(warning.kind)}}));
+  }
   Json result = Json::object({{"format", format.name},
                               {"time_unit", format.time_unit},
                               {"block_tokens", info.block_tokens},
@@ -195,6 +219,8 @@ Json inspect_json(const TraceInspectOptions& options, const TraceInfo& info, con
                               {"hashes_cut", counts.hashes_cut},
                               {"out_of_order", counts.out_of_order},
                               {"after_others", summary.closed_loop()},
+                              {"duplicate_ids", summary.duplicate_ids()},
+                              {"unknown_after", summary.unknown_after()},
                               {"span_s", static_cast<double>(summary.span_ns()) / 1e9},
                               {"rate_per_s", summary.rate_per_s()},
                               {"arrival_cv", summary.arrival_cv()},
@@ -257,6 +283,7 @@ void trace_inspect(const TraceInspectOptions& options, std::ostream& out, std::o
   const auto warnings = reader.warnings();
   if (options.json) {
     print_warnings(warnings, log);
+    print_row_warnings(summary, log);
     out << inspect_json(options, reader.info(), summary, warnings).dump(2) << '\n';
   } else {
     print_table(reader.info(), summary, warnings, out);

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "sim/base/error.hpp"
+#include "sim/base/text.hpp"
 #include "sim/simulation.hpp"
 
 namespace foretoken {
@@ -10,6 +11,11 @@ namespace {
 constexpr int kDoublingsMax = 40;
 /// Requests that a run of the search has at least; shorter work is repeated.
 constexpr std::int64_t kRequestsMin = 10'000;
+
+/// Simulated time that a run may take: the engine's clock ends after 104 days.
+constexpr double kSpanMax_s = 8e6;
+/// What arrivals may be at most.
+constexpr double kRateMax_per_s = 1e9;
 
 /// A search over rates; remembers what it tried.
 class CapacitySearch {
@@ -31,6 +37,7 @@ class CapacitySearch {
     if (run.stopped) result_.stopped = true;
     const CapacityPoint point{rate_per_s, run.report.steady.served_share.value_or(0.0)};
     if (result_.stopped) return false;
+    totals_ = run.report.whole.totals;
     result_.points.push_back(point);
     if (options_.progress) options_.progress(point);
     const bool is_served = point.served_share >= options_.served_share_min;
@@ -72,18 +79,56 @@ class CapacitySearch {
     if (workload.requests > 0) workload.requests = 0;
   }
 
+  /// What is refused at one rate is refused at every rate. A few more or less in the steady window are left
+  /// to the search.
+  bool is_hopeless() const {
+    return static_cast<double>(totals_.refused()) >
+           2 * (1 - options_.served_share_min) * static_cast<double>(totals_.offered);
+  }
+
+  /// Why some requests are never served, for people; empty where none are refused.
+  std::string refusals() const {
+    std::string text;
+    const auto add = [&](std::int64_t requests, const std::string& why) {
+      if (requests > 0)
+        text += "; " + with_commas(requests) + " of " + with_commas(totals_.offered) +
+                " requests are refused at any rate, since they are longer than " + why;
+    };
+    add(totals_.refused_context, "max_model_len = " + std::to_string(scenario_.capacity.model_tokens_max));
+    add(totals_.refused_memory, "the KV pool, blocks = " + std::to_string(scenario_.capacity.kv_blocks));
+    return text;
+  }
+
+  [[noreturn]] void give_up() const {
+    const CapacityPoint& last = result_.points.back();
+    throw InfeasibleError("no rate is served: at " + short_number(last.rate_per_s) + " req/s " +
+                          short_number(100 * last.served_share) +
+                          " % of the requests are, and lower rates do no "
+                          "better" +
+                          refusals());
+  }
+
+  bool can_be_run(double rate_per_s) const {
+    return rate_per_s <= kRateMax_per_s && static_cast<double>(totals_.offered) <= kSpanMax_s * rate_per_s;
+  }
+
   bool has_bracket() const { return result_.rate_per_s > 0 && result_.rate_failed_per_s > 0; }
 
   void bracket(double rate_per_s) {
     const bool starts_held = holds(rate_per_s);
+    if (!starts_held && !result_.stopped && is_hopeless()) give_up();
     for (int i = 0; i < kDoublingsMax && !has_bracket() && !result_.stopped; ++i) {
       rate_per_s *= starts_held ? 2.0 : 0.5;
+      if (!can_be_run(rate_per_s)) break;
       holds(rate_per_s);
     }
+    if (result_.rate_per_s == 0 && !result_.stopped) give_up();
   }
 
   Scenario scenario_;
   const CapacityOptions& options_;
+  /// Of the run before.
+  RequestTotals totals_;
   CapacityResult result_;
 };
 

@@ -136,7 +136,7 @@ constexpr Parameter kContextLength{
                   "Longest sequence served, prompt and answer together; default: what the model allows"),
     apply_context_length};
 constexpr Parameter kBlockSize{integer_field("block_size", "tokens", 1, 1024, "16", "Tokens per KV block"),
-                               to_policy<&Policy::block_tokens>};
+                               to_policy<&Policy::block_tokens>, "block_tokens"};
 constexpr Parameter kUtilization{number_field("gpu_memory_utilization", "", 0.01, 1, "0.9",
                                               "Share of device memory that the engine may use"),
                                  apply_utilization};
@@ -145,37 +145,37 @@ constexpr Parameter kKvBlocks{integer_field("num_gpu_blocks_override", "blocks",
                               apply_kv_blocks};
 constexpr Parameter kOrder{
     choice_field("policy", "fcfs|priority", "fcfs", "Who is first; a lower priority number is earlier"),
-    apply_order};
+    apply_order, "order"};
 constexpr Parameter kWatermarkOnePercent{
     number_field("watermark", "", 0, 0.99, "0.01", "Share of the blocks that an admission leaves free"),
-    to_policy<&Policy::watermark>};
+    to_policy<&Policy::watermark>, "watermark"};
 
 constexpr Parameter kV1Chunked{
     boolean_field("enable_chunked_prefill", "true", "A prompt may be cut to the token budget"),
-    to_policy<&Policy::chunked>};
+    to_policy<&Policy::chunked>, "chunked"};
 constexpr Parameter kV1Sequences{
     integer_field("max_num_seqs", "sequences", 1, 1e6, "null",
                   "Resident sequences at most; default: 256, from 70 GiB (not A100) 1024"),
-    apply_v1_sequences};
+    apply_v1_sequences, "sequences_max"};
 constexpr Parameter kV1Tokens{integer_field("max_num_batched_tokens", "tokens", 1, kInt32Max, "null",
                                             "Tokens in one step; default: 2048, from 70 GiB (not A100) 8192"),
-                              apply_v1_tokens};
+                              apply_v1_tokens, "batch_tokens_max"};
 constexpr Parameter kV1LongPrefill{integer_field("long_prefill_token_threshold", "tokens", 0, kInt32Max, "0",
                                                  "Tokens of one request in one step at most; 0: no limit"),
-                                   to_policy<&Policy::chunk_tokens_max>};
+                                   to_policy<&Policy::chunk_tokens_max>, "chunk_tokens_max"};
 constexpr Parameter kV1Reserve{boolean_field("scheduler_reserve_full_isl", "true",
                                              "Admit only when the whole sequence fits into free blocks"),
                                apply_v1_reserve};
 constexpr Parameter kV1Watermark{
     number_field("watermark", "", 0, 0.99, "0",
                  "Share of the blocks that an admission leaves free while others run"),
-    to_policy<&Policy::watermark>};
+    to_policy<&Policy::watermark>, "watermark"};
 constexpr Parameter kV1Async{boolean_field("async_scheduling", "null",
                                            "A step is planned while the one before it runs; default: true"),
-                             apply_async};
+                             apply_async, "depth"};
 constexpr Parameter kV1PrefixCache{
     boolean_field("enable_prefix_caching", "true", "Full blocks of equal prefixes are shared and kept"),
-    to_policy<&Policy::prefix_cache>};
+    to_policy<&Policy::prefix_cache>, "prefix_cache"};
 constexpr Parameter kPartialPrefills{integer_field("max_num_partial_prefills", "requests", 1, 1, "1",
                                                    "Accepted as the original accepts it, without effect"),
                                      fixed};
@@ -187,31 +187,31 @@ constexpr Parameter kStreamInterval{
 
 constexpr Parameter kV0Sequences{
     integer_field("max_num_seqs", "sequences", 1, 1e6, "256", "Resident sequences at most"),
-    to_policy<&Policy::sequences_max>};
+    to_policy<&Policy::sequences_max>, "sequences_max"};
 constexpr Parameter kV0Chunked{
     boolean_field("enable_chunked_prefill", "false", "Decodes first, then chunks of prompts, in one step"),
-    apply_v0_chunked};
+    apply_v0_chunked, "chunked"};
 constexpr Parameter kV0Tokens{integer_field("max_num_batched_tokens", "tokens", 1, kInt32Max, "null",
                                             "Tokens in one step; default: 2048, whole prompts max_model_len"),
-                              apply_v0_tokens};
+                              apply_v0_tokens, "batch_tokens_max"};
 constexpr Parameter kV0Preemption{
     choice_field("preemption_mode", "recompute|swap", "null", "How a sequence yields; default: recompute"),
-    apply_v0_preemption};
+    apply_v0_preemption, "preempt"};
 constexpr Parameter kV0SwapSpace{
     number_field("swap_space", "GiB", 0, 1e6, "4", "Host memory for swapped sequences"), apply_swap_space};
 constexpr Parameter kV0PrefixCache{
     boolean_field("enable_prefix_caching", "false", "Full blocks of equal prefixes are shared and kept"),
-    to_policy<&Policy::prefix_cache>};
+    to_policy<&Policy::prefix_cache>, "prefix_cache"};
 constexpr Parameter kV0DelayFactor{
     number_field("scheduler_delay_factor", "", 0, 0, "0", "Wait before the next prompt; not simulated"),
     fixed};
 
 constexpr Parameter kSequences128{
     integer_field("max_num_seqs", "sequences", 1, 1e6, "128", "Resident sequences at most"),
-    to_policy<&Policy::sequences_max>};
+    to_policy<&Policy::sequences_max>, "sequences_max"};
 constexpr Parameter kSarathiChunk{
     integer_field("chunk_size", "tokens", 1, kInt32Max, "512", "Tokens in one step"),
-    to_policy<&Policy::batch_tokens_max>};
+    to_policy<&Policy::batch_tokens_max>, "batch_tokens_max"};
 constexpr Parameter kSarathiDynamic{
     {"enable_dynamic_chunking_schedule", ValueKind::boolean, "", 0, 0, "false", "false",
      "Chunks that shrink as a prompt advances; not simulated"},
@@ -219,10 +219,10 @@ constexpr Parameter kSarathiDynamic{
 
 constexpr Parameter kBatchSize{
     integer_field("batch_size", "sequences", 1, 1e6, "32", "Sequences in one batch at most"),
-    to_policy<&Policy::sequences_max>};
+    to_policy<&Policy::sequences_max>, "sequences_max"};
 constexpr Parameter kPreferredBatch{integer_field("preferred_batch_size", "sequences", 1, 1e6, "null",
                                                   "Waiting requests that start a batch; default: batch_size"),
-                                    apply_preferred_batch};
+                                    apply_preferred_batch, "join_count"};
 constexpr Parameter kBatchDelay{
     integer_field("max_queue_delay_microseconds", "us", 0, 9e12, "0",
                   "Longest wait of the oldest request before a smaller batch starts"),

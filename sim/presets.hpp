@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/base/json.hpp"
 #include "sim/core/policy.hpp"
@@ -32,6 +33,7 @@ struct EngineParameter {
   /// Turns the value (null: the default that depends on the context) into settings, and returns the value in
   /// force.
   Json (*apply)(EngineSettings& settings, const EngineContext& context, const Json& value);
+  std::string_view policy_field = {};  ///< The field of the policy that has the same values; "" for none.
 };
 
 /// A known engine as a row of configuration.
@@ -49,14 +51,18 @@ const Preset* find_preset(std::string_view name);
 
 /// The section `engine` of a scenario, resolved.
 struct EngineConfig {
-  const Preset* preset = nullptr;  ///< The engine.
-  Json parameters;                 ///< Its parameters, all of them, with the values in force.
-  EngineSettings settings;         ///< What they and the overrides of `sched` come to.
+  const Preset* preset = nullptr;       ///< The engine.
+  Json parameters;                      ///< Its parameters, all of them, with the values in force.
+  EngineSettings settings;              ///< What they and the overrides of `sched` come to.
+  std::vector<std::string> overridden;  ///< Fields of the policy that `sched` sets.
 };
 
 /// Reads `{"preset": name, <original parameters>, "sched": {fields of Policy}}`: the preset's policy, then
 /// its parameters, then `sched`. A parameter of another engine is refused by name.
 EngineConfig read_engine(JsonReader reader, const EngineContext& context);
+/// The key under which a field of the policy was or would be written: the engine's own parameter, unless
+/// `sched` sets it or no parameter does.
+std::string written_key(const EngineConfig& engine, std::string_view policy_field);
 /// The section as `read_engine` reads it, with every parameter and every field of the policy.
 Json engine_to_json(const EngineConfig& engine);
 

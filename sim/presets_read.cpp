@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -62,9 +63,20 @@ EngineConfig read_engine(JsonReader reader, const EngineContext& context) {
     engine.parameters.set(parameter->field.name, parameter->apply(engine.settings, context, value));
   }
   JsonReader overrides = reader.child("sched");
+  for (const PolicyField& row : policy_fields())
+    if (overrides.has(row.field.name)) engine.overridden.emplace_back(row.field.name);
   read_policy(overrides, engine.settings.policy);
   reader.finish();
   return engine;
+}
+
+std::string written_key(const EngineConfig& engine, std::string_view policy_field) {
+  const std::vector<std::string>& own = engine.overridden;
+  if (std::find(own.begin(), own.end(), policy_field) == own.end()) {
+    for (const EngineParameter* parameter : engine.preset->parameters)
+      if (parameter->policy_field == policy_field) return std::string(parameter->field.name);
+  }
+  return "sched." + std::string(policy_field);
 }
 
 Json engine_to_json(const EngineConfig& engine) {

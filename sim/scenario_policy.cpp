@@ -120,49 +120,71 @@ Json policy_to_json(const Policy& policy) {
   return json;
 }
 
-void check_policy(const Policy& policy, const Capacity& capacity, const std::string& place) {
-  const auto require = [&](bool holds, std::string_view expected, std::string_view found) {
+namespace {
+
+/// What a policy cannot be, in the words of whoever wrote it.
+void check_combinations(const Policy& policy, const Capacity& capacity, const std::string& place,
+                        const PolicyNames& name) {
+  const auto require = [&](bool holds, const std::string& expected, const std::string& found) {
     if (!holds) throw input_error(place, expected, found);
+  };
+  const auto number = [&](std::string_view field, std::int64_t value) {
+    return name(field) + " = " + std::to_string(value);
   };
   const bool reserves_all = policy.reserve == Reserve::prompt_and_max || policy.reserve == Reserve::max_len;
   const bool has_batches = policy.join != Join::any;
   const std::int32_t budget = policy.batch_tokens_max;
+  const std::string reserve = name("reserve"), take = name("take"), join = name("join"),
+                    place_key = name("place"), preempt = name("preempt"), cache = name("prefix_cache"),
+                    tokens = name("batch_tokens_max"),
+                    joins = join + " \"when_empty\" or \"count_or_timeout\"";
   require(policy.take != Take::reserved || reserves_all,
-          "reserve \"prompt_and_max\" or \"max_len\" where take is \"reserved\"", "a smaller reservation");
+          reserve + " \"prompt_and_max\" or \"max_len\" where " + take + " is \"reserved\"",
+          "a smaller reservation");
   require(policy.take != Take::known || policy.reserve != Reserve::chunk,
-          "reserve \"known\" or more where take is \"known\"", "reserve \"chunk\"");
+          reserve + " \"known\" or more where " + take + " is \"known\"", reserve + " \"chunk\"");
   require(policy.preempt != PreemptMode::none || policy.take == Take::reserved,
-          "take \"reserved\" where preempt is \"none\" (a sequence must be able to finish)",
+          take + " \"reserved\" where " + preempt + " is \"none\" (a sequence must be able to finish)",
           "blocks that grow later");
   require(policy.place != Place::contiguous || policy.take == Take::reserved,
-          "take \"reserved\" where place is \"contiguous\" (a range cannot grow)", "blocks that grow later");
-  require(policy.place != Place::contiguous || !policy.prefix_cache, "place \"paged\" with the prefix cache",
-          "\"contiguous\"");
+          take + " \"reserved\" where " + place_key + " is \"contiguous\" (a range cannot grow)",
+          "blocks that grow later");
+  require(policy.place != Place::contiguous || !policy.prefix_cache,
+          place_key + " \"paged\" where " + cache + " is true", "\"contiguous\"");
   require(budget == 0 || budget >= policy.sequences_max,
-          "batch_tokens_max of at least sequences_max = " + std::to_string(policy.sequences_max),
-          std::to_string(budget));
+          tokens + " of at least " + number("sequences_max", policy.sequences_max), std::to_string(budget));
   require(policy.chunked || budget == 0 || budget >= capacity.model_tokens_max,
-          "batch_tokens_max of at least the longest sequence, " + std::to_string(capacity.model_tokens_max) +
-              " tokens, where prompts are not chunked",
+          tokens + " of at least the longest sequence, max_model_len = " +
+              std::to_string(capacity.model_tokens_max) + ", where " + name("chunked") + " is false",
           std::to_string(budget));
-  require(policy.chunked || policy.chunk_tokens_max == 0, "chunk_tokens_max 0 where prompts are not chunked",
+  require(policy.chunked || policy.chunk_tokens_max == 0,
+          name("chunk_tokens_max") + " 0 where " + name("chunked") + " is false",
           std::to_string(policy.chunk_tokens_max));
-  require(has_batches || !policy.padded, "join \"when_empty\" or \"count_or_timeout\" with padding",
-          "\"any\"");
+  require(has_batches || !policy.padded, joins + " where " + name("padded") + " is true", "\"any\"");
   require(has_batches || !policy.release_at_batch_end,
-          "join \"when_empty\" or \"count_or_timeout\" with release_at_batch_end", "\"any\"");
+          joins + " where " + name("release_at_batch_end") + " is true", "\"any\"");
   require(has_batches || policy.delivery != Delivery::batch_end,
-          "join \"when_empty\" or \"count_or_timeout\" with delivery \"batch_end\"", "\"any\"");
+          joins + " where " + name("delivery") + " is \"batch_end\"", "\"any\"");
   require(policy.join != Join::count_or_timeout || policy.join_count <= policy.sequences_max,
-          "join_count of at most sequences_max = " + std::to_string(policy.sequences_max),
+          name("join_count") + " of at most " + number("sequences_max", policy.sequences_max),
           std::to_string(policy.join_count));
   require(policy.head_of_line == HeadOfLine::bounded_skip || policy.overtakes_max == 0,
-          "head_of_line \"bounded_skip\" with overtakes_max", "\"stop\"");
-  require(policy.preempt != PreemptMode::swap || capacity.host_blocks > 0,
-          "host blocks to swap to (engine.swap_space or memory.host_blocks)", "none");
+          name("head_of_line") + " \"bounded_skip\" with " + name("overtakes_max"), "\"stop\"");
+  require(
+      policy.preempt != PreemptMode::swap || capacity.host_blocks > 0,
+      "host blocks to swap to (engine.swap_space or memory.host_blocks) where " + preempt + " is \"swap\"",
+      "none");
   // Shared blocks that move to the host would be missed by those who share them.
   require(policy.preempt != PreemptMode::swap || !policy.prefix_cache,
-          "preempt \"recompute\" with the prefix cache", "\"swap\"");
+          preempt + " \"recompute\" where " + cache + " is true", "\"swap\"");
+}
+
+}  // namespace
+
+void check_policy(const Policy& policy, const Capacity& capacity, const std::string& place,
+                  const PolicyNames& name) {
+  check_combinations(policy, capacity, place,
+                     name ? name : PolicyNames([](std::string_view field) { return std::string(field); }));
   const std::int64_t usable = capacity.kv_blocks - policy.null_blocks;
   const std::int64_t longest =
       (std::int64_t{capacity.model_tokens_max} + policy.block_tokens - 1) / policy.block_tokens;

@@ -1,6 +1,8 @@
 #pragma once
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "sim/base/json.hpp"
 #include "sim/core/policy.hpp"
@@ -23,9 +25,12 @@ void read_policy(JsonReader& reader, Policy& policy);
 /// All fields of a policy, as `read_policy` reads them.
 Json policy_to_json(const Policy& policy);
 
+/// What a field of the policy is called by whoever reads an error about it.
+using PolicyNames = std::function<std::string(std::string_view)>;
 /// Refuses combinations that could never serve what they admit: a decode that cannot get its next block when
 /// nobody may be preempted, a whole prompt larger than a step, a batch rule without batches. InputErrors
-/// start with `place`.
-void check_policy(const Policy& policy, const Capacity& capacity, const std::string& place);
+/// start with `place` and call fields by `name`, or by their own names where it is empty.
+void check_policy(const Policy& policy, const Capacity& capacity, const std::string& place,
+                  const PolicyNames& name = {});
 
 }  // namespace foretoken

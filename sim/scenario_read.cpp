@@ -164,7 +164,8 @@ void read_memory(JsonReader& parent, Scenario& scenario) {
                                options.block_tokens / options.tensor_parallel;
     capacity.host_blocks = static_cast<std::int64_t>(settings.swap_gib * kGib / block_bytes);
   }
-  check_policy(settings.policy, capacity, parent.place("engine"));
+  check_policy(settings.policy, capacity, parent.place("engine"),
+               [&](std::string_view field) { return written_key(scenario.engine, field); });
 }
 
 void read_slo(JsonReader& reader, Scenario& scenario) {

@@ -91,7 +91,8 @@ struct CapacityResult {
 };
 
 /// Searches by bisection between rates found by doubling and halving. Arrivals keep their pattern: a trace is
-/// scaled in time. A closed loop, whose rate is an outcome, is an InputError.
+/// scaled in time. A closed loop, whose rate is an outcome, is an InputError; an InfeasibleError says why no
+/// rate at all is served.
 CapacityResult find_capacity(const Scenario& scenario, const CapacityOptions& options = {});
 /// The scenario at another rate.
 Scenario at_rate(const Scenario& scenario, double rate_per_s);

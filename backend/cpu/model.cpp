@@ -109,9 +109,10 @@ cpu::KvLayout kv_layout(const ModelShape& shape, ElementType type, std::int32_t 
   return layout;
 }
 
-CpuModel::CpuModel(const ModelShape& shape, ElementType type, int threads, std::uint64_t seed)
+CpuModel::CpuModel(const ModelShape& shape, ElementType type, int threads, std::uint64_t seed,
+                   const std::atomic<bool>* stop)
     : runtime_(threads > 0 ? threads : usable_processors()),
-      weights_(random_weights(shape, type, seed, runtime_)) {}
+      weights_(random_weights(shape, type, seed, runtime_, stop)) {}
 
 Precision CpuModel::weight_precision() const {
   return weights_.type == ElementType::f32 ? Precision::f32 : Precision::bf16;

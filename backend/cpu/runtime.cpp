@@ -13,17 +13,6 @@
 namespace foretoken {
 namespace {
 
-/// Bytes that the system can still give without swapping; 0 where it does not say.
-std::size_t available_bytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  std::size_t kibibytes = 0;
-  std::string unit;
-  while (file >> key >> kibibytes && std::getline(file, unit))
-    if (key == "MemAvailable:") return kibibytes * 1024;
-  return 0;
-}
-
 int checked_threads(int threads) {
   if (threads < 1 || threads > 1024)
     throw DeviceError("CPU backend: expected 1 to 1024 threads, found " + std::to_string(threads));
@@ -39,7 +28,7 @@ Runtime<Cpu>::Runtime(int threads) try : pool_(checked_threads(threads)) {
 
 cpu::Buffer Runtime<Cpu>::allocate(std::size_t bytes, const std::string& purpose) const {
   // Asking first: the system grants more than it has and ends the process when the memory is used.
-  const std::size_t available = available_bytes();
+  const std::size_t available = available_memory_bytes();
   const std::string refusal = "CPU backend: no memory for " + purpose + ": " + std::to_string(bytes >> 20) +
                               " MiB needed, " + std::to_string(available >> 20) + " MiB available";
   if (available != 0 && bytes > available) throw DeviceError(refusal);
@@ -52,6 +41,16 @@ cpu::Buffer Runtime<Cpu>::allocate(std::size_t bytes, const std::string& purpose
 
 void Runtime<Cpu>::copy(void* target, const void* source, std::size_t bytes) const {
   if (bytes > 0) std::memcpy(target, source, bytes);
+}
+
+std::size_t available_memory_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  std::size_t kibibytes = 0;
+  std::string unit;
+  while (file >> key >> kibibytes && std::getline(file, unit))
+    if (key == "MemAvailable:") return kibibytes * 1024;
+  return 0;
 }
 
 int usable_processors() {

@@ -46,6 +46,9 @@ class Runtime<Cpu> {
   cpu::ThreadPool pool_;
 };
 
+/// Bytes that the system can still give without swapping; 0 where it does not say.
+std::size_t available_memory_bytes();
+
 /// Processors that this process may run on, at least 1: the default size of a team.
 int usable_processors();
 

@@ -49,10 +49,12 @@ void lay_out(Weights<Cpu>& weights, Arena& arena) {
 /// Brings tensors into the layout that the kernels read.
 class Packer {
  public:
-  Packer(TensorSource& source, Runtime<Cpu>& runtime) : source_(source), runtime_(runtime) {}
+  Packer(TensorSource& source, Runtime<Cpu>& runtime, const std::atomic<bool>* stop)
+      : source_(source), runtime_(runtime), stop_(stop) {}
 
   /// One source matrix into columns of a packed one, by the whole team.
   void matrix(const TensorSpec& spec, const cpu::PackedMatrix& packed, MatrixPart part_of, int first) {
+    if (is_stopped()) return;
     const cpu::Columns where = columns(part_of);
     const TensorView view = source_.tensor(spec);
     const auto rows = static_cast<int>(spec.rows);
@@ -61,7 +63,7 @@ class Packer {
     // column.
     const auto pack = [&](const cpu::Team& team) {
       const cpu::Range part = cpu::split((rows + 15) / 16, team.share);
-      for (std::int64_t piece = part.begin; piece < part.end; ++piece) {
+      for (std::int64_t piece = part.begin; piece < part.end && !is_stopped(); ++piece) {
         const int row = static_cast<int>(piece) * 16;
         const int count = std::min(16, rows - row);
         const auto* data =
@@ -82,6 +84,7 @@ class Packer {
   }
 
   void vector(const TensorSpec& spec, const float* where) {
+    if (is_stopped()) return;
     // The memory is ours and was handed out as const to everybody else.
     auto* target = const_cast<float*>(where);
     const TensorView view = source_.tensor(spec);
@@ -91,9 +94,11 @@ class Packer {
   }
 
   void rows(const TensorSpec& spec, const void* where, ElementType type) {
+    if (is_stopped()) return;
     auto* target = const_cast<void*>(where);
     const TensorView view = source_.tensor(spec);
     for (std::int64_t i = 0; i < spec.elements(); ++i) {
+      if (i % spec.columns == 0 && is_stopped()) return;
       const float value = view.type == ElementType::f32 ? static_cast<const float*>(view.data)[i]
                                                         : to_float(static_cast<const Bf16*>(view.data)[i]);
       if (type == ElementType::f32)
@@ -104,6 +109,7 @@ class Packer {
   }
 
  private:
+  bool is_stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
   static cpu::Columns columns(MatrixPart part) {
     if (part == MatrixPart::gate) return cpu::Columns::gate;
     return part == MatrixPart::up ? cpu::Columns::up : cpu::Columns::stacked;
@@ -111,10 +117,11 @@ class Packer {
 
   TensorSource& source_;
   Runtime<Cpu>& runtime_;
+  const std::atomic<bool>* stop_;
 };
 
-Weights<Cpu> pack_weights(const ModelShape& shape, ElementType type, TensorSource& source,
-                          Runtime<Cpu>& runtime) {
+Weights<Cpu> pack_weights(const ModelShape& shape, ElementType type, TensorSource& source, Runtime<Cpu>& runtime,
+                          const std::atomic<bool>* stop) {
   Weights<Cpu> weights;
   weights.shape = shape;
   weights.type = type;
@@ -124,23 +131,32 @@ Weights<Cpu> pack_weights(const ModelShape& shape, ElementType type, TensorSourc
   Arena arena(weights.memory.back().data());
   lay_out(weights, arena);
 
-  Packer packer(source, runtime);
+  Packer packer(source, runtime, stop);
   fill_weights(weights, packer);
   return weights;
 }
 
 }  // namespace
 
-Weights<Cpu> random_weights(const ModelShape& shape, ElementType type, std::uint64_t seed,
-                            Runtime<Cpu>& runtime) {
+std::size_t weight_bytes(const ModelShape& shape, ElementType type) {
+  Weights<Cpu> weights;
+  weights.shape = shape;
+  weights.type = type;
+  Arena counting(nullptr);
+  lay_out(weights, counting);
+  return counting.used();
+}
+
+Weights<Cpu> random_weights(const ModelShape& shape, ElementType type, std::uint64_t seed, Runtime<Cpu>& runtime,
+                            const std::atomic<bool>* stop) {
   const std::unique_ptr<TensorSource> source = random_tensors(seed, runtime);
-  return pack_weights(shape, type, *source, runtime);
+  return pack_weights(shape, type, *source, runtime, stop);
 }
 
 Weights<Cpu> load_weights(const std::string& folder, const ModelShape& shape, ElementType type,
                           Runtime<Cpu>& runtime) {
   const std::unique_ptr<TensorSource> source = safetensors_folder(folder);
-  return pack_weights(shape, type, *source, runtime);
+  return pack_weights(shape, type, *source, runtime, nullptr);
 }
 
 }  // namespace foretoken

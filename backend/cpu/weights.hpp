@@ -1,4 +1,6 @@
 #pragma once
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -16,9 +18,13 @@ struct DeviceTypes<Cpu> {
 };
 
 /// Seeded random weights: each number is a pure function of (seed, tensor name, position), the same for every
-/// element type before rounding. DeviceError when memory is short.
-Weights<Cpu> random_weights(const ModelShape& shape, ElementType type, std::uint64_t seed,
-                            Runtime<Cpu>& runtime);
+/// element type before rounding. DeviceError when memory is short. Once `stop` is set (it may be null) the rest
+/// is left as it is.
+Weights<Cpu> random_weights(const ModelShape& shape, ElementType type, std::uint64_t seed, Runtime<Cpu>& runtime,
+                            const std::atomic<bool>* stop = nullptr);
+
+/// Bytes that a model's weights take.
+std::size_t weight_bytes(const ModelShape& shape, ElementType type);
 
 /// Weights from `model.safetensors`, or the shards of `model.safetensors.index.json`, in `folder`, under the
 /// names of Hugging Face; BF16, F16 and F32 are read and rounded to `type`. A missing, misshapen or malformed

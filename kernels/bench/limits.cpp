@@ -30,8 +30,7 @@ cpu::Range bytes_of(std::size_t bytes, cpu::Share share) {
 
 std::vector<std::size_t> working_sets() {
   std::vector<std::size_t> sizes;
-  for (std::size_t bytes = std::size_t{32} << 10; bytes <= std::size_t{512} << 20; bytes *= 2)
-    sizes.push_back(bytes);
+  for (std::size_t bytes = std::size_t{32} << 10; bytes <= kLimitsBytes; bytes *= 2) sizes.push_back(bytes);
   return sizes;
 }
 
@@ -65,14 +64,14 @@ PeakSample peak_sample(cpu::ThreadPool& pool, cpu::Isa isa, ElementType stored) 
   return {seconds_now() - begin, loop.flops_per_round * static_cast<double>(rounds) * pool.size()};
 }
 
-MachineLimits measure_limits(int threads_max, double seconds) {
+MachineLimits measure_limits(int threads_max, double seconds, int threads_min, int rounds_min) {
   MachineLimits limits;
   const std::vector<std::size_t> sizes = working_sets();
   const cpu::Buffer memory(sizes.back());
   std::memset(memory.data(), 0, memory.size());
   const std::size_t copied = memory.size() / 2;
-  const double share = seconds / threads_max;
-  for (int threads = 1; threads <= threads_max; ++threads) {
+  const double share = seconds / (threads_max - threads_min + 1);
+  for (int threads = threads_min; threads <= threads_max; ++threads) {
     cpu::ThreadPool pool(threads);
     std::vector<Timed> timed;
     std::vector<double> amounts;
@@ -91,7 +90,7 @@ MachineLimits measure_limits(int threads_max, double seconds) {
         amounts.push_back(peak_sample(pool, isa, stored).flops);
         peaks.push_back({isa, stored, threads, 0});
       }
-    const std::vector<double> times = interleaved_seconds(timed, 10, share);
+    const std::vector<double> times = interleaved_seconds(timed, rounds_min, share);
     for (std::size_t i = 0; i < sizes.size(); ++i)
       limits.read.push_back({sizes[i], threads, amounts[i] / times[i]});
     limits.copy.push_back({copied, threads, amounts[sizes.size()] / times[sizes.size()]});

@@ -50,9 +50,11 @@ struct MachineLimits {
   std::vector<PeakPoint> peaks;
 };
 
-/// Measures the limits with 1 and up to `threads_max` threads, taking about `seconds` altogether; needs 512
-/// MiB.
-MachineLimits measure_limits(int threads_max, double seconds);
+/// Memory that `measure_limits` needs.
+inline constexpr std::size_t kLimitsBytes = std::size_t{512} << 20;
+/// Measures the limits with `threads_min` and up to `threads_max` threads, taking about `seconds` altogether,
+/// but at least `rounds_min` readings of each.
+MachineLimits measure_limits(int threads_max, double seconds, int threads_min = 1, int rounds_min = 10);
 
 /// Read bandwidth at a working set of `bytes`, between the measured points by the logarithm of the size; the
 /// ends hold beyond them. `threads` must have been measured.

@@ -6,11 +6,13 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "sim/base/check.hpp"
@@ -27,8 +29,39 @@ std::string shown(const std::string& path) { return path == "-" ? "standard inpu
 
 std::string reason(int error) { return std::strerror(error); }
 
+/// zlib's message without the name that it gives the file, "<fd:3>: ", since it knows a descriptor only.
+std::string zlib_reason(std::string_view message) {
+  const std::size_t end = message.find(">: ");
+  if (message.starts_with("<fd:") && end != std::string_view::npos) message.remove_prefix(end + 3);
+  return std::string(message);
+}
+
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
   throw InputError(shown(path) + ": cannot read: " + why);
+}
+
+/// Drafts that exist or are about to: a signal handler may neither allocate nor lock, so their paths lie in
+/// places of fixed size. A draft that finds no place is written all the same and only outlives a killed run.
+struct DraftPlace {
+  enum State : int { empty, taken, registered };
+  std::atomic<int> state{empty};
+  std::array<char, PATH_MAX> path{};
+};
+std::array<DraftPlace, 32> draft_places;
+static_assert(std::atomic<int>::is_always_lock_free);
+
+/// Number of the draft's place, if it found one.
+std::optional<std::size_t> register_draft(const std::string& path) {
+  if (path.size() >= PATH_MAX) return std::nullopt;
+  for (std::size_t i = 0; i < draft_places.size(); ++i) {
+    DraftPlace& place = draft_places[i];
+    int expected = DraftPlace::empty;
+    if (!place.state.compare_exchange_strong(expected, DraftPlace::taken)) continue;
+    std::memcpy(place.path.data(), path.c_str(), path.size() + 1);
+    place.state.store(DraftPlace::registered);
+    return i;
+  }
+  return std::nullopt;
 }
 
 [[noreturn]] void fail_write(const std::string& path, const std::string& why) {
@@ -80,7 +113,7 @@ class ByteSource {
     const char* message = ::gzerror(file_, &error);
     if (error == Z_ERRNO) refuse(path_, reason(errno));
     if (error == Z_BUF_ERROR) refuse(path_, "the gzip data is truncated");
-    if (error != Z_OK || count < 0) refuse(path_, "the gzip data is damaged (" + std::string(message) + ")");
+    if (error != Z_OK || count < 0) refuse(path_, "the gzip data is damaged (" + zlib_reason(message) + ")");
     return static_cast<std::size_t>(count);
   }
 
@@ -184,7 +217,7 @@ struct AtomicFile::State {
   ~State() {
     if (packer != nullptr) ::gzclose_w(packer);
     if (descriptor >= 0) ::close(descriptor);
-    if (!temporary.empty()) ::unlink(temporary.c_str());
+    drop_draft(true);
   }
 
   State(const State&) = delete;
@@ -207,9 +240,22 @@ struct AtomicFile::State {
     }
     static std::atomic<int> count{0};
     temporary = target + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
+    // Before it exists, so that no signal can come in between.
+    draft = register_draft(temporary);
     descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (descriptor < 0) temporary.clear();
+    if (descriptor < 0) {
+      const int error = errno;
+      drop_draft(false);
+      errno = error;
+    }
     if (descriptor >= 0 && exists) static_cast<void>(::fchmod(descriptor, status.st_mode & 07777));
+  }
+
+  void drop_draft(bool exists) {
+    if (exists && !temporary.empty()) ::unlink(temporary.c_str());
+    temporary.clear();
+    if (draft) draft_places[*draft].state.store(DraftPlace::empty);
+    draft.reset();
   }
 
   void write_all(std::string_view text) {
@@ -239,6 +285,7 @@ struct AtomicFile::State {
   std::string target;
   std::string temporary;
   std::string pending;
+  std::optional<std::size_t> draft;
   int descriptor = -1;
   gzFile packer = nullptr;
 };
@@ -254,6 +301,8 @@ void AtomicFile::write(std::string_view text) {
   }
 }
 
+void AtomicFile::flush() { state_->flush(); }
+
 void AtomicFile::commit() {
   State& s = *state_;
   s.flush();
@@ -265,9 +314,14 @@ void AtomicFile::commit() {
   if (!s.temporary.empty()) {
     if (::fsync(s.descriptor) != 0) fail_write(s.path, reason(errno));
     if (::rename(s.temporary.c_str(), s.target.c_str()) != 0) fail_write(s.path, reason(errno));
-    s.temporary.clear();
+    s.drop_draft(false);
   }
   if (::close(std::exchange(s.descriptor, -1)) != 0) fail_write(s.path, reason(errno));
+}
+
+void unlink_drafts() noexcept {
+  for (DraftPlace& place : draft_places)
+    if (place.state.load() == DraftPlace::registered) ::unlink(place.path.data());
 }
 
 void write_file(const std::string& path, std::string_view text) {

@@ -33,7 +33,8 @@ class LineReader {
 
 /// Writes beside the target and renames on `commit`, so that no reader ever sees half a file; gzip when the
 /// path ends in `.gz`. A failed write (full disk, no permission) is a DeviceError naming path and reason;
-/// without `commit` nothing is left behind. "-" writes to standard output.
+/// without `commit` nothing is left behind, not even by a signal whose handler calls `unlink_drafts`. "-"
+/// writes to standard output.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -42,6 +43,8 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
   /// Appends to what will be the file.
   void write(std::string_view text);
+  /// Hands what was written so far to the system, so that the draft beside the target can be followed.
+  void flush();
   /// Flushes, syncs and renames.
   void commit();
 
@@ -49,6 +52,10 @@ class AtomicFile {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// Removes the drafts of all AtomicFiles that are not committed: what a signal handler does before it lets
+/// the process die. Async-signal-safe.
+void unlink_drafts() noexcept;
 
 /// Writes a whole file through AtomicFile.
 void write_file(const std::string& path, std::string_view text);

@@ -1,12 +1,9 @@
 #include "sim/metrics/step_log.hpp"
 
 #include <array>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 
 #include "sim/base/check.hpp"
-#include "sim/base/error.hpp"
 #include "sim/metrics/plan_hash.hpp"
 
 namespace foretoken {
@@ -33,8 +30,7 @@ std::string hex(std::uint64_t value) {
 }  // namespace
 
 StepLogWriter::StepLogWriter(std::string path, const StepLogHeader& header, std::int64_t flush_lines)
-    : path_(std::move(path)), file_(std::fopen(path_.c_str(), "wb")), flush_lines_(flush_lines) {
-  if (file_ == nullptr) throw DeviceError(path_ + ": cannot create the step log: " + std::strerror(errno));
+    : file_(std::move(path)), flush_lines_(flush_lines) {
   Json line = Json::object({{"foretoken", "step-log"},
                             {"version", 1},
                             {"config_hash", header.config_hash},
@@ -46,17 +42,10 @@ StepLogWriter::StepLogWriter(std::string path, const StepLogHeader& header, std:
   write_line();
 }
 
-StepLogWriter::~StepLogWriter() {
-  // A log without its closing line tells the reader that the run was cut.
-  if (file_ != nullptr) std::fclose(file_);
-}
-
 void StepLogWriter::write_line() {
   line_ += '\n';
-  const bool is_written = std::fwrite(line_.data(), 1, line_.size(), file_) == line_.size();
-  const bool is_due = lines_++ % flush_lines_ == 0;
-  if (!is_written || (is_due && std::fflush(file_) != 0))
-    throw DeviceError(path_ + ": cannot write the step log: " + std::strerror(errno));
+  file_.write(line_);
+  if (lines_++ % flush_lines_ == 0) file_.flush();
 }
 
 void StepLogWriter::write_arrival(const Offer& offer, Handle handle, Refusal why, Time t) {
@@ -129,14 +118,13 @@ void StepLogWriter::on_end(Handle handle, Ending how, std::int32_t emitted, Time
 }
 
 void StepLogWriter::close() {
-  FT_CHECK(file_ != nullptr);
+  FT_CHECK(!is_closed_);
+  is_closed_ = true;
   line_ = "{\"event\":\"close\"";
   member(line_, "events", lines_ - 1);
   line_ += '}';
   write_line();
-  std::FILE* const file = std::exchange(file_, nullptr);
-  if (std::fclose(file) != 0)
-    throw DeviceError(path_ + ": cannot write the step log: " + std::strerror(errno));
+  file_.commit();
 }
 
 void ObserverList::on_arrival(Handle handle, const Offer& offer, Time t) {

@@ -1,10 +1,10 @@
 #pragma once
 #include <cstdint>
-#include <cstdio>
 #include <deque>
 #include <string>
 #include <vector>
 
+#include "sim/base/files.hpp"
 #include "sim/base/json.hpp"
 #include "sim/core/observer.hpp"
 
@@ -74,17 +74,12 @@ struct StepLog {
 };
 
 /// Writes a step log as JSON lines while the run goes on: header, then arrivals, steps and endings as they
-/// come, then a closing line. Written straight to the file and flushed every `flush_lines` lines, so that a
-/// run that is cut keeps what it has.
+/// come, then a closing line. Flushed every `flush_lines` lines, so that the draft beside the file can be
+/// followed; the file itself appears with `close`, whole.
 class StepLogWriter final : public Observer {
  public:
-  /// Creates the file; a DeviceError names path and reason where that fails, here and in every write.
+  /// Creates the draft; a DeviceError names path and reason where that fails, here and in every write.
   StepLogWriter(std::string path, const StepLogHeader& header, std::int64_t flush_lines = 64);
-  /// Flushes; the log has no closing line unless `close` was called.
-  ~StepLogWriter() override;
-  StepLogWriter(const StepLogWriter&) = delete;
-  StepLogWriter& operator=(const StepLogWriter&) = delete;
-
   void on_arrival(Handle handle, const Offer& offer, Time t) override;
   void on_reject(const Offer& offer, Refusal why, Time t) override;
   void on_admit(const Admission&, Time) override {}
@@ -94,15 +89,15 @@ class StepLogWriter final : public Observer {
   void on_end(Handle handle, Ending how, std::int32_t emitted, Time t) override;
   void on_batch_end(Time) override {}
 
-  /// Writes the closing line and closes the file.
+  /// Writes the closing line and puts the file in its place; without it nothing is left behind.
   void close();
 
  private:
   void write_arrival(const Offer& offer, Handle handle, Refusal why, Time t);
   void write_line();
 
-  std::string path_;
-  std::FILE* file_ = nullptr;
+  AtomicFile file_;
+  bool is_closed_ = false;
   std::int64_t flush_lines_;
   std::int64_t lines_ = 0;
   std::string line_;

@@ -118,6 +118,7 @@ struct TraceReader::State {
       if (!record.prefix_hashes.empty()) ++info.counts.with_prefixes;
       return true;
     }
+    if (info.counts.rows == 0) throw input_error(info.path, "rows behind the header", "none");
     return false;
   }
 

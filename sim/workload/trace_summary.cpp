@@ -59,6 +59,12 @@ void TraceSummary::add(const TraceRecord& record) {
     ++closed_loop_;
   }
   add_prefix(record);
+  add_ids(record);
+}
+
+void TraceSummary::add_ids(const TraceRecord& record) {
+  if (!record.after_id.empty() && !ids_.contains(record.after_id)) ++unknown_after_;
+  if (!record.id.empty() && !ids_.insert(record.id).second) ++duplicate_ids_;
 }
 
 void TraceSummary::add_arrival(std::int64_t arrival_ns) {

@@ -56,6 +56,9 @@ class TraceSummary {
   const TokenHistogram& output() const { return output_; }
   /// Requests that wait for another one to end.
   std::int64_t closed_loop() const { return closed_loop_; }
+  /// Rows whose id an earlier row has, and rows that wait for a request that no earlier row is.
+  std::int64_t duplicate_ids() const { return duplicate_ids_; }
+  std::int64_t unknown_after() const { return unknown_after_; }
   /// Requests by class, tenant, source and model, in alphabetical order.
   const std::map<std::string, std::int64_t>& classes() const { return classes_; }
   const std::map<std::string, std::int64_t>& tenants() const { return tenants_; }
@@ -65,11 +68,15 @@ class TraceSummary {
  private:
   void add_arrival(std::int64_t arrival_ns);
   void add_prefix(const TraceRecord& record);
+  void add_ids(const TraceRecord& record);
 
   TokenHistogram input_;
   TokenHistogram output_;
   std::map<std::string, std::int64_t> classes_, tenants_, sources_, models_;
   std::int64_t closed_loop_ = 0;
+  std::int64_t duplicate_ids_ = 0;
+  std::int64_t unknown_after_ = 0;
+  std::unordered_set<std::string> ids_;
   std::int64_t arrivals_ = 0;
   std::int64_t first_ns_ = 0;
   std::int64_t last_ns_ = 0;

@@ -10,7 +10,7 @@ struct Row {
   std::string_view advice;
 };
 
-constexpr std::array<Row, 10> kRows{{
+constexpr std::array<Row, 12> kRows{{
     {"no_prefix_data", "the trace has no prefix information: results with a prefix cache mean nothing on it"},
     {"quantised_arrivals",
      "arrivals are quantised, so ttft mostly measures the tick: use --spread-ties uniform"},
@@ -25,6 +25,9 @@ constexpr std::array<Row, 10> kRows{{
     {"turns_abandoned", "an earlier turn was cancelled or refused, so later turns of its session never came"},
     {"exact_max_new_tokens",
      "max_new_tokens is the true length: schedulers that reserve for it know the future"},
+    {"duplicate_ids",
+     "rows have an id that an earlier row has; a run refuses them where requests wait for others"},
+    {"unknown_after", "rows wait for a request that no earlier row is; a run refuses them"},
 }};
 
 }  // namespace

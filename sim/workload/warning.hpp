@@ -16,6 +16,8 @@ enum class WorkloadWarning : std::uint8_t {
   outputs_truncated,
   turns_abandoned,
   exact_max_new_tokens,
+  duplicate_ids,
+  unknown_after,
 };
 
 /// Its name in JSON documents.

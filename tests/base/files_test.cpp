@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -131,7 +132,42 @@ TEST_CASE("truncated and damaged gzip is refused", "[unit]") {
   CHECK(contains(fault<InputError>([&] { lines_of(folder.file("cut")); }), "the gzip data is truncated"));
   packed[packed.size() / 2] = static_cast<char>(packed[packed.size() / 2] ^ 0x55);
   write_file(folder.file("bad"), packed);
-  CHECK(contains(fault<InputError>([&] { read_file(folder.file("bad")); }), "the gzip data is"));
+  const std::string damaged = fault<InputError>([&] { read_file(folder.file("bad")); });
+  CHECK(contains(damaged, folder.file("bad") + ": cannot read: the gzip data is"));
+  CHECK_FALSE(contains(damaged, "<fd:"));
+}
+
+TEST_CASE("drafts go when a signal handler says so, and what is committed stays", "[unit]") {
+  const Folder folder;
+  // More drafts than there are places: those without one are written all the same.
+  std::vector<std::unique_ptr<AtomicFile>> files;
+  for (int i = 0; i < 40; ++i) files.push_back(std::make_unique<AtomicFile>(folder.file(std::to_string(i))));
+  CHECK(folder.entries() == 40);
+  files.back()->write("x");
+  files.back()->commit();
+  files[0]->commit();
+  unlink_drafts();
+  CHECK(folder.entries() == 2 + 40 - 32 - 1);
+  CHECK(fs::exists(folder.file("0")));
+  CHECK(read_file(folder.file("39")) == "x");
+  files.clear();
+  CHECK(folder.entries() == 2);
+  // The places are free again.
+  const AtomicFile later(folder.file("later"));
+  unlink_drafts();
+  CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("what is flushed is there before the file is", "[unit]") {
+  const Folder folder;
+  AtomicFile file(folder.file("f"));
+  file.write("half");
+  file.flush();
+  CHECK_FALSE(fs::exists(folder.file("f")));
+  REQUIRE(folder.entries() == 1);
+  CHECK(read_file(fs::directory_iterator(folder.path)->path().string()) == "half");
+  file.commit();
+  CHECK(read_file(folder.file("f")) == "half");
 }
 
 TEST_CASE("an abandoned file leaves nothing and keeps the old content", "[unit]") {

@@ -21,6 +21,7 @@ std::vector<BadFile> bad_csv_files() {
       {"short.csv", kHead + "1,10,5\n2,10\n", ":3: ", {"expected 3 columns as in the header, found 2"}},
       {"quote.csv", kHead + "1,10,\"5\n", ":2: ", {"expected a closing quote, found the end of the line"}},
       {"empty.csv", "", ": ", {"expected a trace, found no rows"}},
+      {"header.csv", kHead, ": ", {"expected rows behind the header, found none"}},
       {"blank.csv", "\n\r\n \n", ": ", {"expected a trace, found no rows"}},
       {"huge.csv", kHead + "1,99999999999999999999,5\n", ":2: ", {count, "found \"9999999999"}},
       {"negative.csv", kHead + "1,-4,5\n", ":2: ", {count, "found \"-4\""}},
@@ -49,6 +50,7 @@ std::vector<BadFile> bad_canonical_files() {
   const std::string row = kCanonical + "{\"arrival_s\": ";
   const std::string rest = ", \"output_tokens\": 5}\n";
   return {
+      {"header.jsonl", kCanonical, ": ", {"expected rows behind the header, found none"}},
       {"no-colon.jsonl", row + "1, \"input_tokens\" 4" + rest, ":2:33: ", {"unexpected number literal"}},
       {"half.jsonl", row + "1, \"input_to", ":2:", {"missing closing quote"}},
       {"type.jsonl",

@@ -137,7 +137,7 @@ TEST_CASE("gzip that was cut short or damaged is refused", "[cli]") {
     refuses(std::string(command) + "cut.csv.gz", kExitInput,
             {"cut.csv.gz: cannot read: the gzip data is truncated"});
     refuses(std::string(command) + "damaged.csv.gz", kExitInput,
-            {"damaged.csv.gz: cannot read: the gzip data is damaged"});
+            {"damaged.csv.gz: cannot read: the gzip data is damaged (i"});
   }
   put_raw("cut.json.gz", whole.substr(0, whole.size() / 2));
   refuses("simulate cut.json.gz", kExitInput, {"cut.json.gz: cannot read: the gzip data is truncated"});

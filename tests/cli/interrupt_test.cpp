@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cli/command.hpp"
@@ -242,6 +243,27 @@ TEST_CASE("a second Ctrl-C ends the program at once", "[cli]") {
   CHECK(program.finish_by(SIGINT) == 1000 + SIGINT);
   CHECK(program.out().empty());
   CHECK(program.files().empty());
+}
+
+TEST_CASE("a second signal leaves no draft of any file", "[cli]") {
+  for (const auto& [first, second] :
+       {std::pair(SIGINT, SIGINT), std::pair(SIGTERM, SIGINT), std::pair(SIGINT, SIGTERM)}) {
+    INFO("signals " << first << ", " << second);
+    // After the first one a report of very many requests is made, which takes long enough for a second one.
+    Running program("drafts-" + std::to_string(first) + "-" + std::to_string(second),
+                    with(kLongRun, {"--requests-file", "each.csv.gz", "--step-log", "steps.jsonl"}));
+    REQUIRE(program.wait_for_bytes("steps.jsonl", std::uintmax_t{20} << 20));
+    program.send(first);
+    const int code = program.finish_by(second);
+    // It may have been done before the second one came; then its files are whole. Two that come together are
+    // seen in either order.
+    if (code == kExitInterrupted) {
+      CHECK((program.files() == Names{"each.csv.gz", "steps.jsonl"}));
+    } else {
+      CHECK((code == 1000 + second || code == 1000 + first));
+      CHECK(program.files().empty());
+    }
+  }
 }
 
 TEST_CASE("a validation that is stopped prints the part that it has", "[live]") {

@@ -68,10 +68,15 @@ TEST_CASE("a log that was cut keeps its whole lines, and a fault in the middle i
   {
     StepLogWriter writer(path, {});
     FakeRun(8, {}).run(writer);
+    writer.close();
   }
+  std::string text = read_file(path);
+  CHECK_FALSE(read_step_log(path).cut);
+  // Without its closing line, as the draft of a run that was killed.
+  text.erase(text.rfind("{\"event\":\"close\""));
+  std::ofstream(path, std::ios::binary) << text;
   const StepLog whole = read_step_log(path);
   CHECK(whole.cut);
-  std::string text = read_file(path);
   std::ofstream(path, std::ios::binary) << text.substr(0, text.size() - 5);
   const StepLog cut = read_step_log(path);
   CHECK(cut.cut);
@@ -83,6 +88,29 @@ TEST_CASE("a log that was cut keeps its whole lines, and a fault in the middle i
   CHECK_THROWS_AS(read_step_log(path), InputError);
   std::filesystem::remove(path);
   CHECK_THROWS_AS(StepLogWriter("/nonexistent/folder/log", {}), DeviceError);
+}
+
+TEST_CASE("a step log appears when it is closed, and not at all when the run fails") {
+  const std::string path = temporary("step_log_whole");
+  const auto drafts = [&] {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::temp_directory_path()))
+      if (entry.path().string().starts_with(path)) found.push_back(entry.path().string());
+    return found;
+  };
+  {
+    StepLogWriter writer(path, {}, 1);
+    FakeRun(8, {}).run(writer);
+    CHECK_FALSE(std::filesystem::exists(path));
+    REQUIRE(drafts().size() == 1);
+    // It can be followed while it grows.
+    CHECK(read_step_log(drafts()[0]).steps.size() > 50);
+  }
+  CHECK(drafts().empty());
+  StepLogWriter closed(path, {});
+  closed.close();
+  CHECK((drafts() == std::vector<std::string>{path}));
+  std::filesystem::remove(path);
 }
 
 TEST_CASE("a plan's hash sees every decision and their order") {
