@@ -8,9 +8,8 @@
 #include "backend/cuda/step_memory.hpp"
 #include "backend/cuda/weights.hpp"
 #include "backend/step_rows.hpp"
-#include "kernels/cuda/decode_attention.hpp"
+#include "kernels/cuda/attention.hpp"
 #include "kernels/cuda/kv_layout.hpp"
-#include "kernels/cuda/prefill_attention.hpp"
 
 namespace foretoken {
 
@@ -77,7 +76,6 @@ class Stages<Cuda> {
   void make_activations(int rows);
   void make_outputs(int sampled);
   void write_rows(const StepRows& rows, int bucket);
-  void plan_attention(const StepRows& rows, int bucket);
   void norm(CudaQueue& queue, const float* weight, bool has_delta, const std::int32_t* row_index, int rows) const;
   void product(CudaQueue& queue, const CudaMatrix& matrix, const CudaMemory& x, const CudaMemory& y,
                ElementType y_type, int rows) const;
@@ -91,7 +89,7 @@ class Stages<Cuda> {
   ElementType activation_;
   CudaMemory cosine_, sine_;
   Activations buffers_;
-  CudaMemory logits_, tokens_, host_tokens_, host_logits_, workspace_, partial_;
+  CudaMemory logits_, tokens_, host_tokens_, host_logits_, workspace_;
   int sampled_max_ = 0;
   std::optional<StepMemory> step_;
   int rows_ = 0;
@@ -99,11 +97,7 @@ class Stages<Cuda> {
   int sampled_ = 0;
   /// Sampled rows that somebody asked for: without the dead ones that fill a bucket.
   int wanted_ = 0;
-  /// The first sequence that decodes; those before it are chunks.
-  int first_decode_ = 0;
   std::int64_t pages_ = 0;
-  cuda::DecodePlan decode_plan_;
-  cuda::PrefillPlan prefill_plan_;
 };
 
 }  // namespace foretoken

@@ -30,8 +30,9 @@ class Arena {
     if (type == cuda::WeightType::int8) matrix.scales = floats(columns);
     matrix.columns = columns;
     matrix.depth = depth;
-    if (type != cuda::WeightType::f32)
+    if (type == cuda::WeightType::bf16)
       matrix.plan = cuda::plan_skinny(columns, depth, static_cast<int>(bytes), device_);
+    if (type == cuda::WeightType::int8) matrix.int8_plan = cuda::plan_int8(columns, depth, device_);
     return matrix;
   }
   std::size_t used() const { return used_; }

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/runtime.hpp"
 #include "backend/weights.hpp"
+#include "kernels/cuda/int8_product.hpp"
 #include "kernels/cuda/product_simple.hpp"
 #include "kernels/cuda/skinny_plan.hpp"
 
@@ -16,8 +17,9 @@ struct CudaMatrix {
   const float* scales = nullptr;
   int columns = 0;
   int depth = 0;
-  /// For products of few rows.
+  /// For products of few rows: bf16 by `plan`, int8 by `int8_plan`.
   cuda::SkinnyPlan plan;
+  cuda::Int8Plan int8_plan;
 };
 
 /// Gate rows come first, then as many up rows.
