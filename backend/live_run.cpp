@@ -38,7 +38,7 @@ DecoderOptions decoder_options(const Scenario& scenario, std::int32_t tokens_max
 }
 
 LiveRun run_live(const Scenario& scenario, DeviceModel& model, Observer* watcher,
-                 const std::atomic<bool>* stop) {
+                 const std::atomic<bool>* stop, const AnswerSink& answers) {
   if (scenario.capacity.transfers_overlap)
     throw InputError(
         "live runs copy within steps: expected serial transfers, found overlapping ones");
@@ -49,6 +49,7 @@ LiveRun run_live(const Scenario& scenario, DeviceModel& model, Observer* watcher
   // Stopped before it began, a run makes no step, and to touch a large pool takes seconds.
   if (stop != nullptr && stop->load()) live.kv_blocks = live.host_blocks = 0;
   LiveExecutor executor(model, clock, live);
+  executor.set_output_sink(answers);
   if (scenario.policy().prefix_cache)
     executor.use_block_tables([&](Slot slot) { return scheduler.block_table(slot); });
   CollectorOptions collect;

@@ -1,5 +1,8 @@
 #pragma once
 #include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
 
 #include "backend/decoder.hpp"
 #include "backend/run_recorder.hpp"
@@ -22,10 +25,13 @@ struct LiveRun {
 /// What the decoder of a live run holds, for sequences of at most `tokens_max` tokens.
 DecoderOptions decoder_options(const Scenario& scenario, std::int32_t tokens_max);
 
+/// Told the tokens of each answer when its request ends.
+using AnswerSink = std::function<void(RequestId, std::span<const std::int32_t>)>;
+
 /// Runs a scenario in wall-clock time: the very scheduler and engine of a simulation, on kernels instead of
-/// prices. `watcher` (a step log, say) and `stop` may be null. InputError where the scenario asks for what
+/// prices. `watcher` (a step log, say), `stop` and `answers` may be null. InputError where the scenario asks for what
 /// live runs have not.
 LiveRun run_live(const Scenario& scenario, DeviceModel& model, Observer* watcher,
-                 const std::atomic<bool>* stop);
+                 const std::atomic<bool>* stop, const AnswerSink& answers = nullptr);
 
 }  // namespace foretoken
