@@ -80,5 +80,6 @@ add_library(foretoken_kernels_cuda OBJECT ${FORETOKEN_CUDA_SOURCES} ${cuda_host_
 target_include_directories(foretoken_kernels_cuda PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(foretoken_kernels_cuda PUBLIC CUDA::cudart_static CUDA::cublasLt)
 target_compile_definitions(foretoken_kernels_cuda PUBLIC FORETOKEN_CUDA_PLUGIN)
+set_target_properties(foretoken_kernels_cuda PROPERTIES UNITY_BUILD OFF)
 set(FORETOKEN_HAS_CUDA ON)
 message(STATUS "foretoken: CUDA found (${cuda_version}), kernels built")
