@@ -6,10 +6,13 @@
 #include <optional>
 
 #include "backend/calibrate.hpp"
+#include "backend/memory_needs.hpp"
 #include "cli/bench_machine.hpp"
+#include "cli/option_value.hpp"
 #include "cli/output.hpp"
 #include "cli/scenario_flags.hpp"
 #include "cli/text_table.hpp"
+#include "kernels/bench/sampling.hpp"
 #include "kernels/cpu/isa.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/files.hpp"
@@ -19,6 +22,9 @@
 
 namespace foretoken {
 namespace {
+
+/// Readings of each of the machine's limits at the least, so that short calibrations are short.
+constexpr int kLimitRounds = 4;
 
 struct LiveOptionSet {
   CommonOptions common;
@@ -48,6 +54,7 @@ Json live_document(const LiveRun& run) {
 
 int run_live_command(const LiveOptionSet& options) {
   check_output(options.output, "table|md|csv|json");
+  check_isa();
   if (options.backend != "cpu") {
     if (options.backend != "cuda")
       throw UsageError("--backend: expected cpu or cuda, found \"" + options.backend + "\"");
@@ -55,7 +62,10 @@ int run_live_command(const LiveOptionSet& options) {
   }
   const Scenario scenario = load_scenario(options.scenario);
   if (!scenario.shape) throw InputError("live: expected a scenario with a model, found none");
+  if (!options.step_log.empty()) check_folder(options.step_log);
+  check_memory(live_memory(scenario));
   if (options.is_dry) {
+    check_workload(scenario);
     print_result(scenario_to_json(scenario).dump(2) + "\n");
     return kExitOk;
   }
@@ -98,30 +108,43 @@ std::string profile_text(const Profile& profile, std::string_view form) {
       {{"regime"}, {"shapes", true}, {"bias (%)", true}, {"MAPE (%)", true}, {"noise floor (%)", true}});
   for (const RegimeError& e : profile.errors)
     table.add({std::string(regime_name(e.regime)), std::to_string(e.shapes), short_number(100 * e.bias),
-               short_number(100 * e.mape), short_number(100 * e.noise_floor_mape)});
+               short_number(100 * e.mape),
+               e.noise_floor_mape ? short_number(100 * *e.noise_floor_mape) : "-"});
   return table.render(form, table_columns());
+}
+
+/// Says what the time was good for, and owns up where it was not kept.
+std::string measured_text(double seconds, double passes, double seconds_asked) {
+  std::string text =
+      "measured for " + short_number(seconds) + " s: " + short_number(passes) + " passes over all shapes";
+  if (seconds > 1.1 * seconds_asked)
+    text += "; one pass, the least there is, takes longer than the " + short_number(seconds_asked) +
+            " s asked for";
+  if (passes < 3) text += "; with fewer than three, a disturbance of the machine weighs heavily";
+  return text;
 }
 
 int run_calibrate_command(const CalibrateOptionSet& options) {
   check_output(options.output, "table|md|csv|json");
+  check_isa();
   const Scenario scenario = load_scenario(options.scenario);
   if (!scenario.shape) throw InputError("calibrate: expected a scenario with a model, found none");
-  if (!(options.seconds > 0 && options.seconds <= 86400))
-    throw UsageError("--seconds: expected a time above 0 and up to a day");
   check_folder(options.to);
+  check_memory(calibration_memory(scenario, calibration_options(scenario)));
   if (options.is_dry) {
     print_result(scenario_to_json(scenario).dump(2) + "\n");
     return kExitOk;
   }
   Log log(options.common);
   LiveModel model = live_model(scenario, options.threads);
-  const Profile profile =
+  const auto [profile, seconds, passes] =
       measure_profile(scenario, model, options.seconds, [&](std::string_view text) { log.progress(text); });
   if (interrupted()) {
     log.note("interrupted: no profile was written");
     return kExitInterrupted;
   }
   write_profile(options.to, profile);
+  log.note(measured_text(seconds, passes, options.seconds));
   log.note("profile " + options.to + ", hash " + profile.hash);
   deliver(options.output, [&](std::string_view form) {
     return form == "json" ? profile_to_json(profile).dump(2) + "\n" : profile_text(profile, form);
@@ -132,20 +155,21 @@ int run_calibrate_command(const CalibrateOptionSet& options) {
 }  // namespace
 
 LiveModel live_model(const Scenario& scenario, std::int64_t threads) {
-  if (threads < 0 || threads > 1024)
-    throw UsageError("--threads: expected 1 to 1024, or 0 for all processors");
-  const bool is_f32 = scenario.deployment.weight_precision == Precision::f32;
-  return LiveModel(*scenario.shape, is_f32 ? ElementType::f32 : ElementType::bf16, static_cast<int>(threads),
-                   scenario.seed);
+  return LiveModel(*scenario.shape, live_type(scenario), static_cast<int>(threads), scenario.seed,
+                   &interrupted());
 }
 
-Profile measure_profile(const Scenario& scenario, LiveModel& model, double seconds_max,
-                        const std::function<void(std::string_view)>& progress) {
+MeasuredProfile measure_profile(const Scenario& scenario, LiveModel& model, double seconds_max,
+                                const std::function<void(std::string_view)>& progress) {
+  // Without all its weights a model cannot be run.
+  if (interrupted()) return {};
   const Policy& policy = scenario.policy();
+  const double begin = bench::seconds_now();
   progress("calibrate: the machine's limits");
   const int threads = model.runtime->threads();
   ProfileOrigin origin;
-  origin.limits = machine_sheet(bench::measure_limits(threads, std::min(4.0, 0.1 * seconds_max)), threads);
+  origin.limits = machine_sheet(
+      bench::measure_limits(threads, std::min(4.0, 0.1 * seconds_max), threads, kLimitRounds), threads);
   origin.device = "CPU";
   origin.driver = std::string(cpu::isa_name(cpu::active_isa()));
   origin.clocks = "as found";
@@ -158,14 +182,15 @@ Profile measure_profile(const Scenario& scenario, LiveModel& model, double secon
   origin.weight_precision = scenario.deployment.weight_precision;
   origin.kv_precision = origin.weight_precision;
   CalibrationOptions how = calibration_options(scenario);
-  how.seconds_max = seconds_max;
+  how.seconds_max = seconds_max - (bench::seconds_now() - begin);
   how.progress = progress;
   how.stop = &interrupted();
   const Calibration measured = calibrate(model, how);
   // Half the shapes make no profile; the callers look at the flag, too.
   if (interrupted()) return {};
   progress("calibrate: fitting " + std::to_string(measured.samples.size()) + " timed steps");
-  return fit_profile(measured.samples, origin, measured.transfers);
+  const double seconds = bench::seconds_now() - begin;
+  return {fit_profile(measured.samples, origin, measured.transfers), seconds, measured.passes};
 }
 
 CommandSpec live_command() {
@@ -179,9 +204,15 @@ CommandSpec live_command() {
                       {},
                       {}};
   add_scenario_flags(command, options->scenario);
+  refuse_option(command, "--replicates",
+                "does not apply, since a live run is a single one; it applies to simulate, and validate "
+                "repeats live runs with --repeats");
+  refuse_option(command, "--profile",
+                "does not apply, since live steps are timed and not priced; it applies to simulate and "
+                "validate");
   const std::vector<OptionSpec> own = {
       {"--backend", &options->backend, "NAME", "cpu, or cuda where the build has its plugin"},
-      {"--threads", &options->threads, "COUNT", "Threads; 0: all processors"},
+      {"--threads", &options->threads, "COUNT", "Threads; 0: all processors", false, kThreads},
       {"--step-log", &options->step_log, "FILE", "Every step with the hash of its plan, as JSON lines"},
       {"--dry-run", &options->is_dry, "", "Check everything, print the resolved scenario, run nothing"}};
   command.options.insert(command.options.end(), own.begin(), own.end());
@@ -202,10 +233,18 @@ CommandSpec calibrate_command() {
                       {},
                       {}};
   add_scenario_flags(command, options->scenario);
+  for (const char* name : {"--trace", "--format", "--columns", "--sort", "--spread-ties", "--zero-output",
+                           "--rate", "--requests", "--horizon", "--slo", "--replicates"})
+    refuse_option(command, name,
+                  "does not apply, since calibrate times steps and runs no workload; it applies to simulate");
+  refuse_option(
+      command, "--profile",
+      "does not apply, since calibrate makes a profile (--to); it applies to simulate and validate");
   const std::vector<OptionSpec> own = {
       {"--to", &options->to, "FILE", "Where the profile goes"},
-      {"--threads", &options->threads, "COUNT", "Threads; 0: all processors"},
-      {"--seconds", &options->seconds, "SECONDS", "Time to measure for, about"},
+      {"--threads", &options->threads, "COUNT", "Threads; 0: all processors", false, kThreads},
+      {"--seconds", &options->seconds, "SECONDS",
+       "Time to measure for; one pass over all shapes is the least", false, kSeconds},
       {"--dry-run", &options->is_dry, "", "Check everything, print the resolved scenario, run nothing"}};
   command.options.insert(command.options.end(), own.begin(), own.end());
   add_output(command, options->output);

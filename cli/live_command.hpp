@@ -12,9 +12,15 @@ CommandSpec calibrate_command();
 
 /// Which kernels a scenario's model runs on.
 LiveModel live_model(const Scenario& scenario, std::int64_t threads);
-/// Measures step costs in the bounds of the scenario's engine and fits them; `progress` is told how far it
-/// is.
-Profile measure_profile(const Scenario& scenario, LiveModel& model, double seconds_max,
-                        const std::function<void(std::string_view)>& progress);
+/// A profile, and what it took to measure it.
+struct MeasuredProfile {
+  Profile profile;
+  double seconds = 0;
+  double passes = 0;
+};
+/// Measures step costs in the bounds of the scenario's engine for `seconds_max`, or for one pass over all
+/// shapes, and fits them; `progress` is told how far it is. Nothing comes of it once Ctrl-C was pressed.
+MeasuredProfile measure_profile(const Scenario& scenario, LiveModel& model, double seconds_max,
+                                const std::function<void(std::string_view)>& progress);
 
 }  // namespace foretoken
