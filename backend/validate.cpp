@@ -135,7 +135,9 @@ class Validator {
 
   std::optional<double> drift() {
     if (!profile_ || result_.stopped) return std::nullopt;
-    return machine_drift(model_, *profile_, calibration_options(scenario_));
+    CalibrationOptions how = calibration_options(scenario_);
+    how.stop = options_.stop;
+    return machine_drift(model_, *profile_, how);
   }
 
   double bias_since(std::size_t first) const {
