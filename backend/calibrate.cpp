@@ -301,7 +301,10 @@ std::optional<double> machine_drift(DeviceModel& model, const Profile& profile,
   sweep.time_shape(shapes.front(), 0, nullptr);
   // A stride through an interleaved order: every kind of step has its share, early and late.
   for (std::size_t first = 0; first < kEvery; first += 2)
-    for (std::size_t i = first; i < shapes.size(); i += kEvery) sweep.time_shape(shapes[i], 0, &again);
+    for (std::size_t i = first; i < shapes.size(); i += kEvery) {
+      if (options.stop != nullptr && options.stop->load()) return std::nullopt;
+      sweep.time_shape(shapes[i], 0, &again);
+    }
   const SpikeShares spikes = spike_shares(profile.samples, profile.trim_share);
   double then = 0, now = 0;
   for (const Sample& sample : again) {
@@ -325,7 +328,8 @@ Calibration calibrate(DeviceModel& model, const CalibrationOptions& options) {
   const auto elapsed = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   };
-  for (std::size_t i = 0; i < shapes.size(); i += 4) sweep.time_shape(shapes[i], 0, nullptr);
+  const auto is_stopped = [&] { return options.stop != nullptr && options.stop->load(); };
+  for (std::size_t i = 0; i < shapes.size() && !is_stopped(); i += 4) sweep.time_shape(shapes[i], 0, nullptr);
   std::size_t timed = 0;
   const auto is_over = [&] { return timed >= shapes.size() && elapsed() >= options.seconds_max; };
   for (std::int32_t pass = 0; pass < options.passes && !is_over(); ++pass) {
@@ -336,7 +340,7 @@ Calibration calibrate(DeviceModel& model, const CalibrationOptions& options) {
     for (std::size_t i = order.size(); i-- > 1;)
       std::swap(order[i], order[static_cast<std::size_t>(draw.integer(i, 0, static_cast<std::int64_t>(i)))]);
     for (const std::size_t i : order) {
-      if (options.stop != nullptr && options.stop->load()) return result;
+      if (is_stopped()) return result;
       // The order differs from pass to pass, so that half a pass favours no kind of shape.
       if (is_over()) break;
       sweep.time_shape(shapes[i], pass, &result.samples);

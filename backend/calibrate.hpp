@@ -47,7 +47,7 @@ DecoderOptions sweep_options(const CalibrationOptions& options);
 
 /// How much slower this machine is now than it was when the profile was measured: mean over half the shapes
 /// of the sweep, each timed once, of its time over its calibrated mean, less 1. None when the profile has
-/// none of them.
+/// none of them, or when stopped.
 std::optional<double> machine_drift(DeviceModel& model, const Profile& profile,
                                     const CalibrationOptions& options);
 

@@ -18,16 +18,11 @@ constexpr Metric kCompared[] = {Metric::ttft, Metric::tpot, Metric::e2e};
 /// Steps per block when the standard error of a bias is estimated; neighbours share their disturbances.
 constexpr std::size_t kBlockSteps = 50;
 
+Json number_or_null(std::optional<double> value) { return value ? Json(*value) : Json(); }
+
 double mean_s(const Report& report, Metric metric) {
   return report.whole.metrics[index(metric)].value_ps[static_cast<std::size_t>(Statistic::mean)] * 1e-12;
 }
-
-/// A live step beside its price.
-struct PricedStep {
-  StepShape shape;
-  double live_ps = 0;
-  double price_ps = 0;
-};
 
 /// Steps that a constant can stand for: as many rows of each kind, and contexts within 64 tokens a row.
 std::tuple<std::int64_t, std::int32_t, std::int32_t, std::int64_t> alike(const StepShape& shape) {
@@ -37,7 +32,7 @@ std::tuple<std::int64_t, std::int32_t, std::int32_t, std::int64_t> alike(const S
           shape.decode_context_sum / width};
 }
 
-double noise_floor(const std::vector<PricedStep>& steps) {
+std::optional<double> noise_floor(const std::vector<PricedStep>& steps) {
   std::map<std::tuple<std::int64_t, std::int32_t, std::int32_t, std::int64_t>, std::vector<double>> groups;
   for (const PricedStep& step : steps) groups[alike(step.shape)].push_back(step.live_ps);
   double sum = 0;
@@ -50,7 +45,8 @@ double noise_floor(const std::vector<PricedStep>& steps) {
     for (const double time : times) sum += std::abs(constant - time) / time;
     count += static_cast<std::int64_t>(times.size());
   }
-  return count == 0 ? 0 : sum / static_cast<double>(count);
+  if (count == 0) return std::nullopt;
+  return sum / static_cast<double>(count);
 }
 
 StepError step_error(Regime regime, const std::vector<PricedStep>& steps) {
@@ -75,20 +71,9 @@ StepError step_error(Regime regime, const std::vector<PricedStep>& steps) {
   double variance = 0;
   for (const double block : blocks) variance += (block - price / live) * (block - price / live);
   const auto n = static_cast<double>(blocks.size());
-  error.bias_two_se = n > 1 ? 2 * std::sqrt(variance / (n - 1) / n) : 0;
+  if (n > 1) error.bias_two_se = 2 * std::sqrt(variance / (n - 1) / n);
   error.noise_floor_mape = noise_floor(steps);
   return error;
-}
-
-std::vector<StepError> step_errors(const std::vector<PricedStep>& steps) {
-  std::vector<StepError> errors;
-  for (int r = 0; r < kRegimes; ++r) {
-    std::vector<PricedStep> of_regime;
-    for (const PricedStep& step : steps)
-      if (regime_of(step.shape.features()) == static_cast<Regime>(r)) of_regime.push_back(step);
-    if (!of_regime.empty()) errors.push_back(step_error(static_cast<Regime>(r), of_regime));
-  }
-  return errors;
 }
 
 Report predict(const Scenario& scenario, double rate_per_s) {
@@ -114,19 +99,6 @@ double capacity_error(const Scenario& scenario, double rate_per_s, double live_e
   return 0.5 * (below + above) - 1;
 }
 
-MetricError metric_error(double load, Metric metric, double predicted, const std::vector<double>& live) {
-  MetricError row;
-  row.load = load;
-  row.metric = metric_name(metric);
-  row.predicted_s = predicted;
-  for (const double value : live) row.live_mean_s += value / static_cast<double>(live.size());
-  for (const double value : live) row.live_sd_s += (value - row.live_mean_s) * (value - row.live_mean_s);
-  row.live_sd_s = live.size() > 1 ? std::sqrt(row.live_sd_s / static_cast<double>(live.size() - 1)) : 0;
-  row.error = row.predicted_s / row.live_mean_s - 1;
-  row.inconclusive = std::abs(row.predicted_s - row.live_mean_s) < row.live_sd_s;
-  return row;
-}
-
 /// Collects what the live runs of a validation show.
 class Validator {
  public:
@@ -142,8 +114,6 @@ class Validator {
     search.stop = options_.stop;
     result_.capacity_per_s = find_capacity(scenario_, search).rate_per_s;
     if (options_.stop != nullptr && options_.stop->load()) result_.stopped = true;
-    if (!result_.stopped && !(result_.capacity_per_s > 0))
-      throw InfeasibleError("no rate is served at which 99 % of the requests finish");
     std::optional<double> before = drift();
     for (const double load : options_.loads) {
       if (result_.stopped) break;
@@ -165,7 +135,9 @@ class Validator {
 
   std::optional<double> drift() {
     if (!profile_ || result_.stopped) return std::nullopt;
-    return machine_drift(model_, *profile_, calibration_options(scenario_));
+    CalibrationOptions how = calibration_options(scenario_);
+    how.stop = options_.stop;
+    return machine_drift(model_, *profile_, how);
   }
 
   double bias_since(std::size_t first) const {
@@ -232,6 +204,32 @@ class Validator {
 
 }  // namespace
 
+std::vector<StepError> step_errors(const std::vector<PricedStep>& steps) {
+  std::vector<StepError> errors;
+  for (int r = 0; r < kRegimes; ++r) {
+    std::vector<PricedStep> of_regime;
+    for (const PricedStep& step : steps)
+      if (regime_of(step.shape.features()) == static_cast<Regime>(r)) of_regime.push_back(step);
+    if (!of_regime.empty()) errors.push_back(step_error(static_cast<Regime>(r), of_regime));
+  }
+  return errors;
+}
+
+MetricError metric_error(double load, Metric metric, double predicted_s, const std::vector<double>& live_s) {
+  MetricError row;
+  row.load = load;
+  row.metric = metric_name(metric);
+  row.predicted_s = predicted_s;
+  const auto runs = static_cast<double>(live_s.size());
+  for (const double value : live_s) row.live_mean_s += value / runs;
+  row.error = row.predicted_s / row.live_mean_s - 1;
+  double squares = 0;
+  for (const double value : live_s) squares += (value - row.live_mean_s) * (value - row.live_mean_s);
+  if (runs > 1) row.live_sd_s = std::sqrt(squares / (runs - 1));
+  row.inconclusive = !row.live_sd_s || std::abs(row.predicted_s - row.live_mean_s) < *row.live_sd_s;
+  return row;
+}
+
 Validation validate(const Scenario& scenario, DeviceModel& model, const ValidateOptions& options) {
   return Validator(scenario, model, options).run();
 }
@@ -242,16 +240,16 @@ Json validation_to_json(const Validation& v) {
     steps.push_back(Json::object({{"regime", regime_name(e.regime)},
                                   {"steps", e.steps},
                                   {"bias", e.bias},
-                                  {"bias_two_se", e.bias_two_se},
+                                  {"bias_two_se", number_or_null(e.bias_two_se)},
                                   {"mape", e.mape},
-                                  {"noise_floor_mape", e.noise_floor_mape}}));
+                                  {"noise_floor_mape", number_or_null(e.noise_floor_mape)}}));
   Json metrics = Json::array();
   for (const MetricError& e : v.metrics)
     metrics.push_back(Json::object({{"load", e.load},
                                     {"metric", e.metric},
                                     {"predicted", e.predicted_s},
                                     {"live_mean", e.live_mean_s},
-                                    {"live_sd", e.live_sd_s},
+                                    {"live_sd", number_or_null(e.live_sd_s)},
                                     {"error", e.error},
                                     {"inconclusive", e.inconclusive}}));
   Json machine = Json::array();

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,13 +27,14 @@ struct ValidateOptions {
 struct MetricError {
   double load = 0;
   std::string metric;
-  /// Means over requests, seconds; the live ones over repeats.
+  /// Means over requests, seconds; the live one over repeats.
   double predicted_s = 0;
   double live_mean_s = 0;
-  double live_sd_s = 0;
+  /// Over repeats; one run does not show its spread.
+  std::optional<double> live_sd_s;
   /// Predicted over live, less 1.
   double error = 0;
-  /// The error is smaller than the spread of the repeats: it says nothing.
+  /// The error is smaller than the spread of the repeats, or their spread is unknown: it says nothing.
   bool inconclusive = false;
 };
 
@@ -52,12 +54,23 @@ struct StepError {
   std::int64_t steps = 0;
   /// Sum of prices over sum of times, less 1.
   double bias = 0;
-  /// Two standard errors of the bias over blocks of consecutive steps.
-  double bias_two_se = 0;
+  /// Two standard errors of the bias over blocks of consecutive steps; unknown with a single block.
+  std::optional<double> bias_two_se;
   double mape = 0;
-  /// The same for the best constant per alike shape of the same runs.
-  double noise_floor_mape = 0;
+  /// The same for the best constant per alike shape of the same runs; unknown where no three are alike.
+  std::optional<double> noise_floor_mape;
 };
+
+/// Judges the prediction of a metric by the live runs' means of it.
+MetricError metric_error(double load, Metric metric, double predicted_s, const std::vector<double>& live_s);
+/// A live step beside its price.
+struct PricedStep {
+  StepShape shape;
+  double live_ps = 0;
+  double price_ps = 0;
+};
+/// Errors of prices by regime; regimes without steps are left out.
+std::vector<StepError> step_errors(const std::vector<PricedStep>& steps);
 
 /// Everything `foretoken validate` says.
 struct Validation {

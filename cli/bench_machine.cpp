@@ -1,11 +1,15 @@
 #include "cli/bench_machine.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include "backend/cpu/bench_step.hpp"
 #include "backend/cpu/limits.hpp"
+#include "backend/cpu/memory_needs.hpp"
 #include "backend/cpu/runtime.hpp"
+#include "backend/cpu/weights.hpp"
 #include "cli/bench_command.hpp"
 #include "cli/output.hpp"
 #include "cli/text_table.hpp"
@@ -29,7 +33,7 @@ struct Options {
   std::string type = "bf16";
   std::int64_t threads = 0;
   std::int64_t seed = 1;
-  double seconds = 0;
+  double seconds = 0;  ///< 0: as long as the command takes by itself.
 };
 
 std::string_view type_name(ElementType type) { return type == ElementType::bf16 ? "bf16" : "f32"; }
@@ -41,8 +45,6 @@ ElementType type_named(const std::string& name) {
 }
 
 int threads_of(const Options& options) {
-  if (options.threads < 0 || options.threads > 1024)
-    throw UsageError("--threads: expected 1 to 1024, or 0 for all processors");
   return options.threads > 0 ? static_cast<int>(options.threads) : usable_processors();
 }
 
@@ -60,8 +62,10 @@ Json header(std::string_view command) {
 std::string dump(const Json& json) { return json.dump(2) + "\n"; }
 
 void add_machine_options(CommandSpec& command, Options& options) {
-  command.options.push_back({"--threads", &options.threads, "COUNT", "Threads; 0: all processors"});
-  command.options.push_back({"--seconds", &options.seconds, "SECONDS", "Time to measure for, about"});
+  command.options.push_back(
+      {"--threads", &options.threads, "COUNT", "Threads; 0: all processors", false, kThreads});
+  command.options.push_back(
+      {"--seconds", &options.seconds, "SECONDS", "Time to measure for, about", false, kSeconds});
   add_output(command, options.output);
   add_common(command, options.common);
 }
@@ -137,11 +141,20 @@ std::string kernels_text(const Options& options, const std::vector<bench::Produc
   return table.render(form, table_columns());
 }
 
+/// What the figures of a point are made of.
+Json step_fields() {
+  return Json::object(
+      {{"tokens_per_second", "new tokens of the step over step_p10_ps, the 10th percentile of its times"},
+       {"share_of_products", "products_p10_ps over step_p10_ps"},
+       {"share_of_floor", "floor_ps, the least time that the machine's limits allow, over step_p10_ps"}});
+}
+
 std::string step_text(const Options& options, const std::vector<BenchPoint>& points, std::string_view form) {
   if (form == "json") {
     Json document = header("bench step");
     document.set("model", options.model);
     document.set("type", options.type);
+    document.set("fields", step_fields());
     Json list = Json::array();
     for (const BenchPoint& point : points)
       list.push_back(Json::object({{"phase", point.phase},
@@ -178,8 +191,10 @@ std::string step_text(const Options& options, const std::vector<BenchPoint>& poi
 
 int run_kernels(const Options& options) {
   check_output(options.output, kForms);
+  check_isa();
   const ElementType type = type_named(options.type);
   const ModelShape shape = model_named(options.model);
+  check_memory({{"weights", static_cast<double>(weight_bytes(shape, type))}});
   Log log(options.common);
   log.progress("timing products of " + options.model);
   cpu::ThreadPool pool(threads_of(options));
@@ -192,10 +207,12 @@ int run_kernels(const Options& options) {
 
 int run_step(const Options& options) {
   check_output(options.output, kForms);
+  check_isa();
   BenchStepOptions how;
   how.type = type_named(options.type);
   how.seed = static_cast<std::uint64_t>(options.seed);
   const ModelShape shape = model_named(options.model);
+  check_memory(weights_memory(shape, how.type));
   const int threads = threads_of(options);
   const double total = options.seconds > 0 ? options.seconds : 16.0;
   const std::vector<BenchCase> cases = standard_bench_cases();
@@ -210,6 +227,18 @@ int run_step(const Options& options) {
 }
 
 }  // namespace
+
+void check_isa() {
+  const char* wish = std::getenv("FORETOKEN_ISA");
+  if (wish == nullptr || *wish == '\0') return;
+  const std::optional<cpu::Isa> isa = cpu::isa_from_name(wish);
+  if (isa && cpu::is_available(*isa)) return;
+  std::string known;
+  for (const cpu::Isa one : cpu::available_isas())
+    known.append(known.empty() ? "" : ", ").append(cpu::isa_name(one));
+  throw UsageError("FORETOKEN_ISA: expected one of " + known + ", found \"" + wish + "\"" +
+                   (isa ? ", which this processor has not" : ""));
+}
 
 ModelShape model_named(const std::string& name) {
   const std::string shipped = "models/data/" + name + ".json";
@@ -230,6 +259,8 @@ CommandSpec bench_machine_spec() {
   add_machine_options(command, *options);
   command.run = [options] {
     check_output(options->output, kForms);
+    check_isa();
+    check_memory({{"what is read and copied", static_cast<double>(bench::kLimitsBytes)}});
     Log log(options->common);
     log.progress("measuring the machine's limits");
     const bench::MachineLimits limits =
@@ -258,11 +289,13 @@ CommandSpec bench_kernels_spec() {
 CommandSpec bench_step_spec() {
   auto options = std::make_shared<Options>();
   CommandSpec command{"step",
-                      "Whole steps beside their products alone and beside the hardware floor",
+                      "Whole steps beside their products alone and beside the hardware floor. Tokens/s, "
+                      "times and shares are from the 10th percentile of a step's times, which is what it "
+                      "takes when nothing disturbs it; the JSON has the median as well.",
                       {{"foretoken bench step --model m100", true}, {"foretoken bench step --json", true}},
                       {{"--model", &options->model, "MODEL", "A shipped model, or a path to a config.json"},
                        {"--type", &options->type, "TYPE", "bf16 or f32"},
-                       {"--seed", &options->seed, "NUMBER", "Seed of the weights"}},
+                       {"--seed", &options->seed, "NUMBER", "Seed of the weights", false, kSeeds}},
                       {},
                       {}};
   add_machine_options(command, *options);

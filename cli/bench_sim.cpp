@@ -196,27 +196,30 @@ struct Options {
 
 CommandSpec bench_sim_spec() {
   auto options = std::make_shared<Options>();
-  CommandSpec command{"sim",
-                      "Requests and steps that the simulator does per CPU second, on one core",
-                      {{"foretoken bench sim --requests 20000 --repeats 1"},
-                       {"foretoken bench sim --json", true},
-                       {"foretoken bench sim --preset sarathi", true}},
-                      {{"--requests", &options->bench.requests, "COUNT", "Requests of a timed run"},
-                       {"--repeats", &options->bench.repeats, "COUNT", "Timed runs; the median counts"},
-                       {"--preset", &options->bench.preset, "NAME", "Engine preset"},
-                       {"--rate-share", &options->bench.rate_share, "SHARE", "Arrival rate over capacity"},
-                       {"--seed", &options->seed, "NUMBER", "Seed"}},
-                      {},
-                      {}};
+  CommandSpec command{
+      "sim",
+      "Requests and steps that the simulator does per CPU second, on one core",
+      {{"foretoken bench sim --requests 20000 --repeats 1"},
+       {"foretoken bench sim --json", true},
+       {"foretoken bench sim --preset sarathi", true}},
+      {{"--requests", &options->bench.requests, "COUNT", "Requests of a timed run", false, kCounts},
+       {"--repeats", &options->bench.repeats, "COUNT", "Timed runs; the median counts", false, kRuns},
+       {"--preset", &options->bench.preset, "NAME", "Engine preset"},
+       {"--rate-share",
+        &options->bench.rate_share,
+        "SHARE",
+        "Arrival rate over capacity",
+        false,
+        {0, 2, true}},
+       {"--seed", &options->seed, "NUMBER", "Seed", false, kSeeds}},
+      {},
+      {}};
   add_output(command, options->output);
   add_common(command, options->common);
   command.run = [options] {
     check_output(options->output, "table|md|csv|json");
     BenchSimOptions& bench = options->bench;
     bench.seed = static_cast<std::uint64_t>(options->seed);
-    if (bench.requests < 1 || bench.repeats < 1)
-      throw UsageError("--requests, --repeats: expected at least 1");
-    if (!(bench.rate_share > 0)) throw UsageError("--rate-share: expected a share above 0");
     Log log(options->common);
     const BenchSimResult result = bench_sim(bench, [&](std::string_view text) { log.progress(text); });
     deliver(options->output, [&](std::string_view form) {

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <limits>
 #include <string>
 #include <variant>
 #include <vector>
@@ -11,6 +12,25 @@ namespace foretoken {
 /// Where an option's value goes. A bool is a flag; a vector takes the option several times.
 using OptionTarget = std::variant<bool*, std::string*, std::int64_t*, double*, std::vector<std::string>*>;
 
+/// What stands for a number that was not given.
+inline constexpr std::int64_t kNotGiven = INT64_MIN;
+inline constexpr double kNumberNotGiven = -1e308;
+
+/// Numbers that an option takes.
+struct NumberRange {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool excludes_low = false;  ///< Only numbers above `low`.
+};
+inline constexpr NumberRange kAboveZero{0, std::numeric_limits<double>::infinity(), true};
+/// Counts as far as all of them are exact in JSON.
+inline constexpr NumberRange kCounts{1, 9007199254740992.0};
+inline constexpr NumberRange kSeeds{0, 9007199254740992.0};
+inline constexpr NumberRange kRates{0, 1e9, true};
+inline constexpr NumberRange kSeconds{0, 86400, true};
+inline constexpr NumberRange kThreads{0, 1024};
+inline constexpr NumberRange kRuns{1, 1000};
+
 /// One option or positional argument of a command, as data.
 struct OptionSpec {
   std::string names;        ///< "--rate", "-o,--output", or "scenario" for a positional argument.
@@ -18,6 +38,9 @@ struct OptionSpec {
   std::string value;        ///< What stands for the value in help: "FILE", "PER_SECOND"; empty for flags.
   std::string description;  ///< One phrase.
   bool is_required = false;
+  NumberRange range = {};  ///< Of a number; others are refused as they were written.
+  std::string refusal =
+      {};  ///< Why it does not apply here and where it does; empty: it does (refuse_option).
 };
 
 /// A command line that shows what a command is for. Every example is run by a test, those that take long with

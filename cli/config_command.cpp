@@ -11,10 +11,16 @@
 namespace foretoken {
 namespace {
 
+/// What is JSON anyway takes the flag that asks for it.
+void add_json(CommandSpec& command, bool& json) {
+  command.options.push_back({"--json", &json, "", "One JSON document, as it always is"});
+}
+
 CommandSpec show_spec() {
   struct Options {
     CommonOptions common;
     ScenarioFlags scenario;
+    bool json = false;
   };
   auto options = std::make_shared<Options>();
   CommandSpec command{"show",
@@ -25,6 +31,7 @@ CommandSpec show_spec() {
                       {},
                       {}};
   add_scenario_flags(command, options->scenario);
+  add_json(command, options->json);
   add_common(command, options->common);
   command.run = [options] {
     print_result(scenario_to_json(load_scenario(options->scenario)).dump(2) + "\n");
@@ -34,10 +41,15 @@ CommandSpec show_spec() {
 }
 
 CommandSpec schema_spec() {
-  auto common = std::make_shared<CommonOptions>();
+  struct Options {
+    CommonOptions common;
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
   CommandSpec command{"schema", "JSON Schema of scenario files", {{"foretoken config schema"}}, {}, {}, {}};
-  add_common(command, *common);
-  command.run = [common] {
+  add_json(command, options->json);
+  add_common(command, options->common);
+  command.run = [options] {
     print_result(scenario_schema().dump(2) + "\n");
     return kExitOk;
   };

@@ -14,9 +14,10 @@ constexpr std::string_view kExitCodes =
     R"(Exit codes
     0  done, and every threshold holds
     1  a finding: a threshold failed, or plans differ
-    2  the command line is wrong
+    2  the command line is wrong, or FORETOKEN_ISA
     3  an input file is wrong; file, line and JSON pointer are in the message
-    4  the simulated system cannot exist: the model does not fit, nothing can ever be admitted
+    4  the simulated system cannot exist: the model does not fit, nothing can ever be admitted, or
+       no rate is served
     5  an internal error: please report it
     6  a device or the operating system refused: memory, a full disk, no GPU
   130  Ctrl-C or SIGTERM; what was done until then is printed
@@ -29,7 +30,7 @@ constexpr std::string_view kThresholds =
 
   metric     ttft, tpot, ntpot, e2e, queue_time, preempted_time, stall_max, gap
              (foretoken help metrics)
-  statistic  mean, p50, p90, p95, p99, p99.9, max
+  statistic  mean, max, or any percentile between p0 and p100: p50, p99.9, p12
   duration   a number with its unit: ps, ns, us, ms, s, m, h
 
 An upper limit on anything but the pooled gap also binds each single request of its class:

@@ -6,10 +6,13 @@
 #include <optional>
 
 #include "backend/calibrate.hpp"
+#include "backend/cpu/memory_needs.hpp"
 #include "cli/device_flags.hpp"
+#include "cli/option_value.hpp"
 #include "cli/output.hpp"
 #include "cli/scenario_flags.hpp"
 #include "cli/text_table.hpp"
+#include "kernels/bench/sampling.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/files.hpp"
 #include "sim/base/text.hpp"
@@ -49,7 +52,10 @@ int run_live_command(const LiveOptionSet& options) {
   check_device(options.device);
   const Scenario scenario = load_scenario(options.scenario);
   if (!scenario.shape) throw InputError("live: expected a scenario with a model, found none");
+  if (!options.step_log.empty()) check_folder(options.step_log);
+  check_fits(options.device, live_memory(scenario));
   if (options.is_dry) {
+    check_workload(scenario);
     print_result(scenario_to_json(scenario).dump(2) + "\n");
     return kExitOk;
   }
@@ -92,30 +98,43 @@ std::string profile_text(const Profile& profile, std::string_view form) {
       {{"regime"}, {"shapes", true}, {"bias (%)", true}, {"MAPE (%)", true}, {"noise floor (%)", true}});
   for (const RegimeError& e : profile.errors)
     table.add({std::string(regime_name(e.regime)), std::to_string(e.shapes), short_number(100 * e.bias),
-               short_number(100 * e.mape), short_number(100 * e.noise_floor_mape)});
+               short_number(100 * e.mape),
+               e.noise_floor_mape ? short_number(100 * *e.noise_floor_mape) : "-"});
   return table.render(form, table_columns());
+}
+
+/// Says what the time was good for, and owns up where it was not kept.
+std::string measured_text(double seconds, double passes, double seconds_asked) {
+  std::string text =
+      "measured for " + short_number(seconds) + " s: " + short_number(passes) + " passes over all shapes";
+  if (seconds > 1.1 * seconds_asked)
+    text += "; one pass, the least there is, takes longer than the " + short_number(seconds_asked) +
+            " s asked for";
+  if (passes < 3) text += "; with fewer than three, a disturbance of the machine weighs heavily";
+  return text;
 }
 
 int run_calibrate_command(const CalibrateOptionSet& options) {
   check_output(options.output, "table|md|csv|json");
+  check_device(options.device);
   const Scenario scenario = load_scenario(options.scenario);
   if (!scenario.shape) throw InputError("calibrate: expected a scenario with a model, found none");
-  if (!(options.seconds > 0 && options.seconds <= 86400))
-    throw UsageError("--seconds: expected a time above 0 and up to a day");
   check_folder(options.to);
+  check_fits(options.device, calibration_memory(scenario, calibration_options(scenario)));
   if (options.is_dry) {
     print_result(scenario_to_json(scenario).dump(2) + "\n");
     return kExitOk;
   }
   Log log(options.common);
   const std::unique_ptr<DeviceModel> model = live_model(scenario, options.device);
-  const Profile profile =
+  const auto [profile, seconds, passes] =
       measure_profile(scenario, *model, options.seconds, [&](std::string_view text) { log.progress(text); });
   if (interrupted()) {
     log.note("interrupted: no profile was written");
     return kExitInterrupted;
   }
   write_profile(options.to, profile);
+  log.note(measured_text(seconds, passes, options.seconds));
   log.note("profile " + options.to + ", hash " + profile.hash);
   deliver(options.output, [&](std::string_view form) {
     return form == "json" ? profile_to_json(profile).dump(2) + "\n" : profile_text(profile, form);
@@ -125,9 +144,12 @@ int run_calibrate_command(const CalibrateOptionSet& options) {
 
 }  // namespace
 
-Profile measure_profile(const Scenario& scenario, DeviceModel& model, double seconds_max,
-                        const std::function<void(std::string_view)>& progress) {
+MeasuredProfile measure_profile(const Scenario& scenario, DeviceModel& model, double seconds_max,
+                                const std::function<void(std::string_view)>& progress) {
+  // Without all its weights a model cannot be run.
+  if (interrupted()) return {};
   const Policy& policy = scenario.policy();
+  const double begin = bench::seconds_now();
   progress("calibrate: the machine's limits");
   ProfileOrigin origin = model.origin();
   origin.limits = model.measure_limits(std::min(4.0, 0.1 * seconds_max));
@@ -139,14 +161,15 @@ Profile measure_profile(const Scenario& scenario, DeviceModel& model, double sec
   origin.weight_precision = model.weight_precision();
   origin.kv_precision = model.kv_precision();
   CalibrationOptions how = calibration_options(scenario);
-  how.seconds_max = seconds_max;
+  how.seconds_max = seconds_max - (bench::seconds_now() - begin);
   how.progress = progress;
   how.stop = &interrupted();
   const Calibration measured = calibrate(model, how);
   // Half the shapes make no profile; the callers look at the flag, too.
   if (interrupted()) return {};
   progress("calibrate: fitting " + std::to_string(measured.samples.size()) + " timed steps");
-  return fit_profile(measured.samples, origin, measured.transfers);
+  const double seconds = bench::seconds_now() - begin;
+  return {fit_profile(measured.samples, origin, measured.transfers), seconds, measured.passes};
 }
 
 CommandSpec live_command() {
@@ -160,6 +183,12 @@ CommandSpec live_command() {
                       {},
                       {}};
   add_scenario_flags(command, options->scenario);
+  refuse_option(command, "--replicates",
+                "does not apply, since a live run is a single one; it applies to simulate, and validate "
+                "repeats live runs with --repeats");
+  refuse_option(command, "--profile",
+                "does not apply, since live steps are timed and not priced; it applies to simulate and "
+                "validate");
   const std::vector<OptionSpec> own = {
       {"--step-log", &options->step_log, "FILE", "Every step with the hash of its plan, as JSON lines"},
       {"--dry-run", &options->is_dry, "", "Check everything, print the resolved scenario, run nothing"}};
@@ -182,9 +211,17 @@ CommandSpec calibrate_command() {
                       {},
                       {}};
   add_scenario_flags(command, options->scenario);
+  for (const char* name : {"--trace", "--format", "--columns", "--sort", "--spread-ties", "--zero-output",
+                           "--rate", "--requests", "--horizon", "--slo", "--replicates"})
+    refuse_option(command, name,
+                  "does not apply, since calibrate times steps and runs no workload; it applies to simulate");
+  refuse_option(
+      command, "--profile",
+      "does not apply, since calibrate makes a profile (--to); it applies to simulate and validate");
   const std::vector<OptionSpec> own = {
       {"--to", &options->to, "FILE", "Where the profile goes"},
-      {"--seconds", &options->seconds, "SECONDS", "Time to measure for, about"},
+      {"--seconds", &options->seconds, "SECONDS",
+       "Time to measure for; one pass over all shapes is the least", false, kSeconds},
       {"--dry-run", &options->is_dry, "", "Check everything, print the resolved scenario, run nothing"}};
   command.options.insert(command.options.end(), own.begin(), own.end());
   add_device_flags(command, options->device);

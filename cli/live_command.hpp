@@ -11,9 +11,15 @@ CommandSpec live_command();
 /// `foretoken calibrate`: step costs of a scenario's model and engine, measured here.
 CommandSpec calibrate_command();
 
-/// Measures step costs in the bounds of the scenario's engine and fits them; `progress` is told how far it
-/// is.
-Profile measure_profile(const Scenario& scenario, DeviceModel& model, double seconds_max,
-                        const std::function<void(std::string_view)>& progress);
+/// A profile, and what it took to measure it.
+struct MeasuredProfile {
+  Profile profile;
+  double seconds = 0;
+  double passes = 0;
+};
+/// Measures step costs in the bounds of the scenario's engine for `seconds_max`, or for one pass over all
+/// shapes, and fits them; `progress` is told how far it is. Nothing comes of it once Ctrl-C was pressed.
+MeasuredProfile measure_profile(const Scenario& scenario, DeviceModel& model, double seconds_max,
+                                const std::function<void(std::string_view)>& progress);
 
 }  // namespace foretoken

@@ -34,7 +34,12 @@ std::string form_of_file(const std::string& path) {
   throw UsageError("-O " + path + ": expected a name ending in .txt, .md, .csv or .json (.gz too)");
 }
 
-std::string form_of_stdout(const OutputOptions& options) { return options.json ? "json" : options.format; }
+std::string form_of_stdout(const OutputOptions& options) {
+  if (!options.json) return options.format.empty() ? "table" : options.format;
+  if (!options.format.empty() && options.format != "json")
+    throw UsageError("--json: expected no -o beside it, or -o json, found -o " + options.format);
+  return "json";
+}
 
 bool is_set(const char* name) {
   const char* value = std::getenv(name);

@@ -18,7 +18,7 @@ struct CommonOptions {
 };
 /// Options of commands that print a result.
 struct OutputOptions {
-  std::string format = "table";    ///< Form of what goes to stdout.
+  std::string format;              ///< Form of what goes to stdout; empty: a table.
   bool json = false;               ///< The same as `format` "json".
   std::vector<std::string> files;  ///< Further copies; their form follows from their extension.
 };

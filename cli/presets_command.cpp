@@ -127,34 +127,34 @@ std::string show(const Preset& preset, std::string_view form) {
 }  // namespace
 
 CommandSpec presets_command() {
-  auto listed = std::make_shared<Options>();
+  // One for all, so that `presets --json show static` means what it says.
+  auto options = std::make_shared<Options>();
   CommandSpec list_spec{"list",
                         "All presets in a table",
                         {{"foretoken presets list"}, {"foretoken presets list --json"}},
                         {},
                         {},
                         {}};
-  add_output(list_spec, listed->output);
-  add_common(list_spec, listed->common);
-  list_spec.run = [listed] {
-    check_output(listed->output, kForms);
-    deliver(listed->output, list);
+  add_output(list_spec, options->output);
+  add_common(list_spec, options->common);
+  list_spec.run = [options] {
+    check_output(options->output, kForms);
+    deliver(options->output, list);
     return kExitOk;
   };
-  auto shown = std::make_shared<Options>();
   CommandSpec show_spec{"show",
                         "Parameters, defaults and policy of one preset",
                         {{"foretoken presets show vllm-v1"}, {"foretoken presets show static -o md"}},
                         {},
                         {},
                         {}};
-  show_spec.options.push_back({"name", &shown->name, "NAME", "The preset", true});
-  add_output(show_spec, shown->output);
-  add_common(show_spec, shown->common);
-  show_spec.run = [shown] {
-    check_output(shown->output, kForms);
-    const Preset& preset = preset_named(shown->name);
-    deliver(shown->output, [&](std::string_view form) { return show(preset, form); });
+  show_spec.options.push_back({"name", &options->name, "NAME", "The preset", true});
+  add_output(show_spec, options->output);
+  add_common(show_spec, options->common);
+  show_spec.run = [options] {
+    check_output(options->output, kForms);
+    const Preset& preset = preset_named(options->name);
+    deliver(options->output, [&](std::string_view form) { return show(preset, form); });
     return kExitOk;
   };
   CommandSpec command{
@@ -164,6 +164,8 @@ CommandSpec presets_command() {
       {},
       {list_spec, show_spec},
       {}};
+  add_output(command, options->output);
+  add_common(command, options->common);
   command.run = list_spec.run;
   return command;
 }

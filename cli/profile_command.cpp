@@ -76,7 +76,8 @@ std::string show(const Profile& profile, std::string_view form) {
                     {"spikes", true}});
   for (const RegimeError& error : profile.errors)
     errors.add({std::string(regime_name(error.regime)), std::to_string(error.shapes), percent(error.bias),
-                percent(error.mape), percent(error.noise_floor_mape), percent(error.spike_share)});
+                percent(error.mape), error.noise_floor_mape ? percent(*error.noise_floor_mape) : "-",
+                percent(error.spike_share)});
   if (form == "csv") return errors.render(form, table_columns());
   const ProfileOrigin& origin = profile.origin;
   std::string text;
@@ -109,7 +110,7 @@ CommandSpec list_spec() {
   CommandSpec command{
       "list",
       "Profiles that ship with the program, and those in a folder",
-      {{"foretoken profile list"}, {"foretoken profile list /tmp --json"}},
+      {{"foretoken profile list"}, {"foretoken profile list . --json"}},
       {{"folder", &options->path, "FOLDER", "Where files named *.profile.json are looked for"}},
       {},
       {}};
@@ -125,13 +126,14 @@ CommandSpec list_spec() {
 
 CommandSpec show_spec() {
   auto options = std::make_shared<Options>();
-  CommandSpec command{
-      "show",
-      "Where a profile comes from, what it covers, how wrong it is",
-      {{"foretoken profile show cpu.profile.json"}, {"foretoken profile show cpu.profile.json -o md"}},
-      {{"profile", &options->path, "FILE", "The profile", true}},
-      {},
-      {}};
+  CommandSpec command{"show",
+                      "Where a profile comes from, what it covers, how wrong it is",
+                      {{"foretoken calibrate demo --to cpu.profile.json", true},
+                       {"foretoken profile show cpu.profile.json"},
+                       {"foretoken profile show cpu.profile.json -o md"}},
+                      {{"profile", &options->path, "FILE", "The profile", true}},
+                      {},
+                      {}};
   add_output(command, options->output);
   add_common(command, options->common);
   command.run = [options] {
@@ -147,7 +149,8 @@ CommandSpec check_spec() {
   auto options = std::make_shared<Options>();
   CommandSpec command{"check",
                       "Whether a profile is whole: schema, hash, hardware floor",
-                      {{"foretoken profile check cpu.profile.json"}},
+                      {{"foretoken calibrate demo --to cpu.profile.json", true},
+                       {"foretoken profile check cpu.profile.json"}},
                       {{"profile", &options->path, "FILE", "The profile", true}},
                       {},
                       {}};
@@ -167,6 +170,7 @@ CommandSpec profile_command() {
   return {"profile",
           "Step cost profiles: list, show, check",
           {{"foretoken profile list"},
+           {"foretoken calibrate demo --to cpu.profile.json", true},
            {"foretoken profile show cpu.profile.json"},
            {"foretoken profile check cpu.profile.json"}},
           {},

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <limits>
+#include <memory>
 
 #include "sim/base/error.hpp"
 #include "sim/base/text.hpp"
@@ -35,7 +35,39 @@ void change_preset(Json& document, const std::string& preset) {
   document.set("engine", engine);
 }
 
-void change_trace(Scenario& scenario, const ScenarioFlags& flags) {
+/// The flags that say how to read a trace mean nothing without one, but their faults are told first.
+TraceReadOptions read_options(const ScenarioFlags& flags) {
+  TraceReadOptions read = trace_read_options(flags.read);
+  if (const std::string given = first_trace_flag(flags.read); flags.trace.empty() && !given.empty())
+    throw UsageError(given +
+                     ": expected --trace FILE beside it, since it says how that file is read; a scenario's "
+                     "own trace is read as its workload.trace says");
+  return read;
+}
+
+Duration horizon_of(const std::string& text) {
+  const Duration horizon = parse_duration_flag(text, "--horizon");
+  for (const Field& field : scenario_fields("")) {
+    if (field.name != "horizon_s" || (seconds(horizon) >= field.low && seconds(horizon) <= field.high))
+      continue;
+    throw UsageError("--horizon: expected a duration of 1ns to 2500h, found \"" + text + "\"");
+  }
+  return horizon;
+}
+
+/// Seeds change synthetic work and drawn predictions; a trace is what it is.
+void check_replicates(const Scenario& scenario, const ScenarioFlags& flags) {
+  if (flags.replicates == kNotGiven || flags.replicates == 1) return;
+  if (scenario.workload.arrivals.kind != ArrivalKind::trace ||
+      scenario.policy().order == Order::shortest_predicted)
+    return;
+  throw UsageError(
+      "--replicates: expected 1 on a trace, which is the same with every seed and has its intervals "
+      "from resampling the run, found " +
+      std::to_string(flags.replicates) + "; it applies to arrivals that are drawn");
+}
+
+void change_trace(Scenario& scenario, const ScenarioFlags& flags, const TraceReadOptions& read) {
   WorkloadSpec& workload = scenario.workload;
   // Classes of synthetic work describe lengths that the trace now gives.
   workload.classes.clear();
@@ -45,7 +77,7 @@ void change_trace(Scenario& scenario, const ScenarioFlags& flags) {
   workload.duration = kForever;
   workload.trace = TraceSpec{};
   workload.trace.path = flags.trace == "-" ? flags.trace : std::filesystem::path(flags.trace).string();
-  workload.trace.read = trace_read_options(flags.read);
+  workload.trace.read = read;
   // Seeds of synthetic work mean nothing to a trace.
   if (flags.replicates == kNotGiven) scenario.replicates = 1;
 }
@@ -60,18 +92,28 @@ void add_scenario_flags(CommandSpec& command, ScenarioFlags& flags) {
       {"--preset", &flags.preset, "NAME", "Another engine preset with its defaults; memory settings stay"},
       {"--trace", &flags.trace, "FILE", "A trace instead of the scenario's arrivals"},
       {"--profile", &flags.profile, "FILE", "A step cost profile instead of the scenario's cost"},
-      {"--rate", &flags.rate_per_s, "PER_SECOND", "Another arrival rate; the pattern stays"},
-      {"--requests", &flags.requests, "COUNT", "Requests at most"},
+      {"--rate", &flags.rate_per_s, "PER_SECOND", "Another arrival rate; the pattern stays", false, kRates},
+      {"--requests", &flags.requests, "COUNT", "Requests at most", false, kCounts},
       {"--horizon", &flags.horizon, "DURATION", "The run is cut here, such as 10m"},
       {"--slo", &flags.slo, "RULE", "Threshold such as 'ttft.p99<500ms'; may repeat"},
-      {"--seed", &flags.seed, "NUMBER", "Seed of the first replicate"},
-      {"--replicates", &flags.replicates, "COUNT", "Runs with consecutive seeds, for intervals"},
+      {"--seed", &flags.seed, "NUMBER", "Seed of the first replicate", false, kSeeds},
+      {"--replicates", &flags.replicates, "COUNT", "Runs with consecutive seeds, for intervals", false,
+       kRuns},
   };
   command.options.insert(command.options.end(), options.begin(), options.end());
   add_trace_flags(command, flags.read);
 }
 
+void check_workload(const Scenario& scenario) {
+  const std::unique_ptr<WorkloadSource> source = make_source(scenario.workload);
+  while (source->trace() != nullptr && source->next_time() != kNever) {
+    const Offer offer = source->pop();
+    source->on_end(offer.request.id, offer.request.arrival, Ending::finished);
+  }
+}
+
 Scenario load_scenario(const ScenarioFlags& flags) {
+  const TraceReadOptions read = read_options(flags);
   ScenarioDocument document = read_document(flags.scenario);
   std::vector<Override> overrides = environment_overrides(environment());
   if (!flags.preset.empty()) change_preset(document.content, flags.preset);
@@ -81,22 +123,14 @@ Scenario load_scenario(const ScenarioFlags& flags) {
   };
   if (flags.seed != kNotGiven) add("--seed", "seed", flags.seed);
   if (flags.replicates != kNotGiven) add("--replicates", "replicates", flags.replicates);
-  if (!flags.horizon.empty())
-    add("--horizon", "horizon_s", seconds(parse_duration_flag(flags.horizon, "--horizon")));
+  if (!flags.horizon.empty()) add("--horizon", "horizon_s", seconds(horizon_of(flags.horizon)));
   if (!flags.profile.empty()) add("--profile", "cost", Json::object({{"profile", absolute(flags.profile)}}));
   Scenario scenario = resolve(document, overrides);
   for (const std::string& text : flags.slo) scenario.slo.push_back(parse_slo(text));
-  if (!flags.trace.empty()) change_trace(scenario, flags);
-  if (flags.requests != kNotGiven) {
-    if (flags.requests < 1) throw UsageError("--requests: expected at least 1");
-    scenario.workload.requests = flags.requests;
-  }
-  if (flags.rate_per_s != kRateNotGiven) {
-    if (!(flags.rate_per_s > 0 && flags.rate_per_s <= 1e9))
-      throw UsageError("--rate: expected a rate above 0 and up to 1e9 per second, found " +
-                       short_number(flags.rate_per_s));
-    scenario = at_rate(scenario, flags.rate_per_s);
-  }
+  if (!flags.trace.empty()) change_trace(scenario, flags, read);
+  check_replicates(scenario, flags);
+  if (flags.requests != kNotGiven) scenario.workload.requests = flags.requests;
+  if (flags.rate_per_s != kNumberNotGiven) scenario = at_rate(scenario, flags.rate_per_s);
   return scenario;
 }
 

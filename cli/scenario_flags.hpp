@@ -9,10 +9,6 @@
 
 namespace foretoken {
 
-/// What stands for a number that was not given: the scenario's own holds, and any other is checked like it.
-inline constexpr std::int64_t kNotGiven = INT64_MIN;
-inline constexpr double kRateNotGiven = -1e308;
-
 /// Flags that choose a scenario and change it, the same in every command that runs one.
 struct ScenarioFlags {
   std::string scenario;          ///< Path, "-" or the name of a shipped one.
@@ -23,7 +19,7 @@ struct ScenarioFlags {
   TraceFlags read;               ///< How to read it.
   std::string profile;           ///< Takes the place of the cost.
   std::string horizon;           ///< Duration.
-  double rate_per_s = kRateNotGiven;
+  double rate_per_s = kNumberNotGiven;
   std::int64_t requests = kNotGiven;
   std::int64_t seed = kNotGiven;
   std::int64_t replicates = kNotGiven;
@@ -32,7 +28,10 @@ struct ScenarioFlags {
 /// The flags as options; `scenario` is the positional argument.
 void add_scenario_flags(CommandSpec& command, ScenarioFlags& flags);
 
-/// The scenario in force: file, then environment (`FORETOKEN_*`), then `--set`, then the flags.
+/// The scenario in force: file, then environment (`FORETOKEN_*`), then `--set`, then the flags. A flag that
+/// cannot be meant is a UsageError.
 Scenario load_scenario(const ScenarioFlags& flags);
+/// Reads all that the workload would: a trace to its end, so that its faults show before anything runs.
+void check_workload(const Scenario& scenario);
 
 }  // namespace foretoken

@@ -29,7 +29,7 @@ struct Options {
   ScenarioFlags scenario;
   std::string requests_file;
   std::string step_log;
-  std::int64_t jobs = 0;
+  std::int64_t jobs = kNotGiven;
   bool is_dry = false;
   bool finds_capacity = false;
   bool step_by_step = false;
@@ -81,7 +81,8 @@ int run_report(const Options& options, const Scenario& scenario) {
   std::optional<RequestWriter> requests;
   std::optional<StepLogWriter> steps;
   SimulateOptions how;
-  how.threads = static_cast<std::int32_t>(options.jobs);
+  how.threads = static_cast<std::int32_t>(
+      options.jobs == kNotGiven ? std::max(1U, std::thread::hardware_concurrency()) : options.jobs);
   how.skip_ahead = !options.step_by_step;
   how.fast_paths = !options.step_by_step;
   how.stop = &interrupted();
@@ -139,19 +140,33 @@ int run_capacity(const Options& options, const Scenario& scenario) {
     return dump(document);
   });
   if (found.stopped) return kExitInterrupted;
-  return found.rate_per_s > 0 ? kExitOk : kExitFinding;
+  return kExitOk;
+}
+
+void refuse_beside_capacity(const Options& options) {
+  const std::string no_report = ", since the search runs many rates and reports none of them";
+  const std::pair<bool, std::string> flags[] = {
+      {!options.scenario.slo.empty(), "--slo, since the search asks what is served, not how fast"},
+      {options.scenario.replicates != kNotGiven, "--replicates, since each rate is run once"},
+      {options.jobs != kNotGiven, "--jobs, since each rate is run once"},
+      {!options.requests_file.empty(), "--requests-file" + no_report},
+      {!options.step_log.empty(), "--step-log" + no_report},
+      {options.step_by_step, "--step-by-step" + no_report}};
+  for (const auto& [is_given, text] : flags)
+    if (is_given) throw UsageError("--capacity: expected no " + text);
 }
 
 int run(const Options& options) {
   check_output(options.output, kForms);
   static_cast<void>(wants_color(options.common));
-  if (options.jobs < 1) throw UsageError("--jobs: expected at least 1");
-  if (options.finds_capacity && !options.scenario.slo.empty())
-    throw UsageError("--capacity: expected no --slo, since the search asks what is served, not how fast");
+  if (options.finds_capacity) refuse_beside_capacity(options);
+  for (const std::string* path : {&options.requests_file, &options.step_log})
+    if (!path->empty()) check_folder(*path);
+  if (!options.requests_file.empty()) static_cast<void>(request_format(options.requests_file));
   const Scenario scenario = load_scenario(options.scenario);
   if (options.is_dry) {
     static_cast<void>(scenario_cost(scenario));
-    static_cast<void>(make_source(scenario.workload));
+    check_workload(scenario);
     print_result(dump(scenario_to_json(scenario)));
     return kExitOk;
   }
@@ -162,12 +177,12 @@ int run(const Options& options) {
 
 CommandSpec simulate_command() {
   auto options = std::make_shared<Options>();
-  options->jobs = std::max(1U, std::thread::hardware_concurrency());
   CommandSpec command{"simulate",
                       "Run one scenario and print what would happen",
                       {{"foretoken simulate chat-8b-h100"},
                        {"foretoken simulate chat-8b-h100 --rate 20 --slo 'ttft.p99<2s' --json"},
-                       {"foretoken simulate chat-8b-h100 --trace trace.csv --preset sarathi -O report.md"}},
+                       {"foretoken simulate chat-8b-h100 --trace scenarios/traces/sample-chat.jsonl --preset "
+                        "sarathi -O report.md"}},
                       {},
                       {},
                       {}};
@@ -177,7 +192,7 @@ CommandSpec simulate_command() {
       {"--requests-file", &options->requests_file, "FILE", "Every request, as .csv or .jsonl (.gz too)"},
       {"--step-log", &options->step_log, "FILE", "Every step with the hash of its plan, as JSON lines"},
       {"--step-by-step", &options->step_by_step, "", "Without any fast path; every time is the same"},
-      {"-j,--jobs", &options->jobs, "COUNT", "Replicates at the same time"},
+      {"-j,--jobs", &options->jobs, "COUNT", "Replicates at the same time", false, {1, 1024}},
       {"--dry-run", &options->is_dry, "", "Check everything, print the resolved scenario, run nothing"}};
   command.options.insert(command.options.end(), own.begin(), own.end());
   add_output(command, options->output);

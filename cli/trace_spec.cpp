@@ -25,17 +25,27 @@ struct Options {
   std::string to;
   std::string duration;
   std::string workload;
-  std::string arrivals = "poisson";
-  std::string prompt = "log-normal:mean=1155,sd=1109,max=14050";
-  std::string answer = "log-normal:mean=211,sd=163,max=1000";
+  std::string arrivals;
+  std::string prompt;
+  std::string answer;
   std::int64_t count = 0;
-  std::int64_t requests = 0;
-  std::int64_t seed = 1;
-  double rate = 0;
-  double factor = 0;
-  double cv = 1;
+  std::int64_t requests = kNotGiven;
+  std::int64_t seed = kNotGiven;
+  double rate = kNumberNotGiven;
+  double factor = kNumberNotGiven;
+  double cv = kNumberNotGiven;
   bool json = false;
 };
+
+/// Lengths of a production chat service, where none are given.
+constexpr std::string_view kPrompt = "log-normal:mean=1155,sd=1109,max=14050";
+constexpr std::string_view kAnswer = "log-normal:mean=211,sd=163,max=1000";
+
+std::string_view or_else(const std::string& given, std::string_view usual) {
+  return given.empty() ? usual : std::string_view(given);
+}
+
+double or_else(double given, double usual) { return given == kNumberNotGiven ? usual : given; }
 
 TraceInput input_of(const Options& options) { return {options.path, trace_read_options(options.flags)}; }
 
@@ -67,13 +77,13 @@ Duration window_end(const Options& options) {
 
 CommandSpec inspect_spec() {
   auto options = std::make_shared<Options>();
-  CommandSpec command{
-      "inspect",
-      "What a trace holds, and what to mind",
-      {{"foretoken trace inspect conversation.jsonl"}, {"foretoken trace inspect trace.csv --json"}},
-      {},
-      {},
-      {}};
+  CommandSpec command{"inspect",
+                      "What a trace holds, and what to mind",
+                      {{"foretoken trace inspect scenarios/traces/sample-chat.jsonl"},
+                       {"foretoken trace inspect scenarios/traces/sample-chat.jsonl --json"}},
+                      {},
+                      {},
+                      {}};
   add_input(command, *options);
   command.options.push_back({"--json", &options->json, "", "One JSON document"});
   add_common(command, options->common);
@@ -90,8 +100,8 @@ CommandSpec convert_spec() {
   auto options = std::make_shared<Options>();
   CommandSpec command{"convert",
                       "Any format to canonical JSONL",
-                      {{"foretoken trace convert trace.csv -O trace.jsonl.gz"},
-                       {"foretoken trace convert conversation.jsonl --spread-ties uniform -O spread.jsonl"}},
+                      {{"foretoken trace convert scenarios/traces/sample-chat.jsonl -O trace.jsonl.gz"},
+                       {"foretoken trace convert trace.jsonl.gz --spread-ties uniform -O spread.jsonl"}},
                       {},
                       {},
                       {}};
@@ -110,14 +120,15 @@ CommandSpec head_spec() {
   auto options = std::make_shared<Options>();
   CommandSpec command{"head",
                       "The first requests, or a window in time",
-                      {{"foretoken trace head trace.csv -n 100 -O head.jsonl"},
-                       {"foretoken trace head trace.csv --from 10s --to 20s -O window.jsonl"}},
+                      {{"foretoken trace head scenarios/traces/sample-chat.jsonl -n 100 -O head.jsonl"},
+                       {"foretoken trace head head.jsonl --from 1s --to 20s -O window.jsonl"}},
                       {},
                       {},
                       {}};
   add_input(command, *options);
   add_output_path(command, *options);
-  command.options.push_back({"-n,--requests", &options->count, "COUNT", "Requests at most; 0: all"});
+  command.options.push_back(
+      {"-n,--requests", &options->count, "COUNT", "Requests at most; 0: all", false, {0, kCounts.high}});
   command.options.push_back({"--from", &options->from, "DURATION", "Begin of the window"});
   command.options.push_back({"--to", &options->to, "DURATION", "End of the window"});
   add_common(command, options->common);
@@ -132,41 +143,62 @@ CommandSpec head_spec() {
 
 CommandSpec scale_spec() {
   auto options = std::make_shared<Options>();
-  CommandSpec command{"scale",
-                      "The same requests at another rate; burstiness stays",
-                      {{"foretoken trace scale trace.csv --factor 1.5 -O faster.jsonl"},
-                       {"foretoken trace scale trace.csv --rate 10 -O ten.jsonl"}},
-                      {},
-                      {},
-                      {}};
+  CommandSpec command{
+      "scale",
+      "The same requests at another rate; burstiness stays",
+      {{"foretoken trace scale scenarios/traces/sample-chat.jsonl --factor 1.5 -O faster.jsonl"},
+       {"foretoken trace scale faster.jsonl --rate 10 -O ten.jsonl"}},
+      {},
+      {},
+      {}};
   add_input(command, *options);
   add_output_path(command, *options);
-  command.options.push_back({"--rate", &options->rate, "PER_SECOND", "Mean rate to reach"});
+  command.options.push_back({"--rate", &options->rate, "PER_SECOND", "Mean rate to reach", false, kRates});
   command.options.push_back(
-      {"--factor", &options->factor, "NUMBER", "Arrivals come this many times as fast"});
+      {"--factor", &options->factor, "NUMBER", "Arrivals come this many times as fast", false, kAboveZero});
   add_common(command, options->common);
   command.run = [options] {
-    trace_scale({input_of(*options), options->output, options->rate, options->factor}, log_of(*options));
+    trace_scale({input_of(*options), options->output, or_else(options->rate, 0), or_else(options->factor, 0)},
+                log_of(*options));
     return kExitOk;
   };
   return command;
 }
 
+/// A file says all of it itself.
+void refuse_beside_workload(const Options& options) {
+  const std::pair<bool, const char*> flags[] = {
+      {options.rate != kNumberNotGiven, "--rate"}, {options.requests != kNotGiven, "--requests"},
+      {!options.duration.empty(), "--duration"},   {!options.arrivals.empty(), "--arrivals"},
+      {options.cv != kNumberNotGiven, "--cv"},     {!options.prompt.empty(), "--prompt"},
+      {!options.answer.empty(), "--answer"},       {options.seed != kNotGiven, "--seed"}};
+  for (const auto& [is_given, name] : flags)
+    if (is_given)
+      throw UsageError(std::string(name) +
+                       ": expected no --workload beside it, since that file says it; found both");
+}
+
 WorkloadSpec synthetic_workload(const Options& options) {
-  if (!options.workload.empty()) return read_workload_file(options.workload);
+  if (!options.workload.empty()) {
+    refuse_beside_workload(options);
+    return read_workload_file(options.workload);
+  }
   WorkloadSpec workload;
-  if (options.arrivals != "poisson" && options.arrivals != "gamma")
+  const bool is_gamma = options.arrivals == "gamma";
+  if (!is_gamma && or_else(options.arrivals, "poisson") != "poisson")
     throw UsageError("--arrivals: expected poisson or gamma, found \"" + options.arrivals + "\"");
-  if (!(options.rate > 0)) throw UsageError("--rate: expected requests per second, found none");
-  workload.arrivals.kind = options.arrivals == "gamma" ? ArrivalKind::gamma : ArrivalKind::poisson;
+  if (!is_gamma && options.cv != kNumberNotGiven)
+    throw UsageError("--cv: expected --arrivals gamma beside it, since Poisson arrivals have a CV of 1");
+  if (options.rate == kNumberNotGiven) throw UsageError("--rate: expected requests per second, found none");
+  workload.arrivals.kind = is_gamma ? ArrivalKind::gamma : ArrivalKind::poisson;
   workload.arrivals.rate_per_s = options.rate;
-  workload.arrivals.cv = options.cv;
+  workload.arrivals.cv = or_else(options.cv, 1);
   ClassSpec& kind = workload.classes.emplace_back();
-  kind.prompt_tokens = parse_length(options.prompt, "--prompt");
-  kind.output_tokens = parse_length(options.answer, "--answer");
-  workload.requests = options.requests;
+  kind.prompt_tokens = parse_length(or_else(options.prompt, kPrompt), "--prompt");
+  kind.output_tokens = parse_length(or_else(options.answer, kAnswer), "--answer");
+  if (options.requests != kNotGiven) workload.requests = options.requests;
   if (!options.duration.empty()) workload.duration = parse_duration_flag(options.duration, "--duration");
-  workload.seed = static_cast<std::uint64_t>(options.seed);
+  workload.seed = options.seed == kNotGiven ? 1 : static_cast<std::uint64_t>(options.seed);
   return workload;
 }
 
@@ -182,15 +214,15 @@ CommandSpec synth_spec() {
       {},
       {}};
   command.options = {
-      {"--rate", &options->rate, "PER_SECOND", "Mean rate"},
-      {"--requests", &options->requests, "COUNT", "Requests at most"},
+      {"--rate", &options->rate, "PER_SECOND", "Mean rate", false, kRates},
+      {"--requests", &options->requests, "COUNT", "Requests at most", false, kCounts},
       {"--duration", &options->duration, "DURATION", "Nothing arrives later"},
       {"--arrivals", &options->arrivals, "KIND", "poisson or gamma"},
-      {"--cv", &options->cv, "NUMBER", "Coefficient of variation of gamma gaps"},
+      {"--cv", &options->cv, "NUMBER", "Coefficient of variation of gamma gaps", false, {0.01, 100}},
       {"--prompt", &options->prompt, "LENGTH", "120, uniform:8..512 or log-normal:mean=120,p99=600"},
       {"--answer", &options->answer, "LENGTH", "Likewise for the answer"},
       {"--workload", &options->workload, "FILE", "A workload section instead of these flags"},
-      {"--seed", &options->seed, "NUMBER", "Seed"}};
+      {"--seed", &options->seed, "NUMBER", "Seed", false, kSeeds}};
   add_output_path(command, *options);
   add_provenance(command, *options);
   add_common(command, options->common);
@@ -215,19 +247,34 @@ void add_trace_flags(CommandSpec& command, TraceFlags& flags) {
       {"--zero-output", &flags.zero_output, "HOW", "Rows without an answer: by-format, drop or keep"});
 }
 
+std::string first_trace_flag(const TraceFlags& flags) {
+  if (!flags.format.empty()) return "--format";
+  if (!flags.columns.empty()) return "--columns";
+  if (flags.sort) return "--sort";
+  if (!flags.spread_ties.empty()) return "--spread-ties";
+  return flags.zero_output.empty() ? "" : "--zero-output";
+}
+
 TraceReadOptions trace_read_options(const TraceFlags& flags) {
   TraceReadOptions read;
-  read.format = trace_format(flags.format);
+  read.format = trace_format(or_else(flags.format, "detect"));
   if (!flags.columns.empty()) read.columns = parse_columns(flags.columns);
+  if (!flags.columns.empty() && read.format != TraceFormat::detect && read.format != TraceFormat::csv)
+    throw UsageError(
+        "--columns: expected --format csv or none beside it, since other formats have names of their "
+        "own, found --format " +
+        flags.format);
   read.sort = flags.sort;
-  if (flags.spread_ties != "none" && flags.spread_ties != "uniform")
+  const std::string_view spread = or_else(flags.spread_ties, "none");
+  if (spread != "none" && spread != "uniform")
     throw UsageError("--spread-ties: expected none or uniform, found \"" + flags.spread_ties + "\"");
-  read.spread_ties = flags.spread_ties == "uniform" ? SpreadTies::uniform : SpreadTies::none;
-  if (flags.zero_output == "drop") {
+  read.spread_ties = spread == "uniform" ? SpreadTies::uniform : SpreadTies::none;
+  const std::string_view zero = or_else(flags.zero_output, "by-format");
+  if (zero == "drop") {
     read.zero_output = ZeroOutput::drop;
-  } else if (flags.zero_output == "keep") {
+  } else if (zero == "keep") {
     read.zero_output = ZeroOutput::keep;
-  } else if (flags.zero_output != "by-format") {
+  } else if (zero != "by-format") {
     throw UsageError("--zero-output: expected by-format, drop or keep, found \"" + flags.zero_output + "\"");
   }
   return read;
@@ -244,8 +291,8 @@ Duration parse_duration_flag(const std::string& text, std::string_view flag) {
 CommandSpec trace_spec() {
   return {"trace",
           "Look at, convert, cut, scale and make traces; never edits in place",
-          {{"foretoken trace inspect conversation.jsonl"},
-           {"foretoken trace convert trace.csv -O trace.jsonl.gz"},
+          {{"foretoken trace inspect scenarios/traces/sample-chat.jsonl"},
+           {"foretoken trace convert scenarios/traces/sample-chat.jsonl -O trace.jsonl.gz"},
            {"foretoken trace synth --rate 5 --requests 1000 -O chat.jsonl"}},
           {},
           {inspect_spec(), convert_spec(), head_spec(), scale_spec(), synth_spec()},

@@ -7,17 +7,19 @@ namespace foretoken {
 /// `foretoken trace inspect | convert | head | scale | synth`.
 CommandSpec trace_spec();
 
-/// Flags that say how to read a trace, as text.
+/// Flags that say how to read a trace, as text; empty where not given.
 struct TraceFlags {
-  std::string format = "detect";
+  std::string format;
   std::string columns;
   bool sort = false;
-  std::string spread_ties = "none";
-  std::string zero_output = "by-format";
+  std::string spread_ties;
+  std::string zero_output;
 };
 /// The flags as options of a command.
 void add_trace_flags(CommandSpec& command, TraceFlags& flags);
-/// What the flags say. A UsageError for an unknown word.
+/// The first of them that was given; empty when none was.
+std::string first_trace_flag(const TraceFlags& flags);
+/// What the flags say. A UsageError for an unknown word, and for columns of a format that has its own.
 TraceReadOptions trace_read_options(const TraceFlags& flags);
 
 /// A duration from a flag with its unit, "90s"; a UsageError names the flag.

@@ -3,10 +3,14 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 
+#include "backend/calibrate.hpp"
+#include "backend/cpu/memory_needs.hpp"
 #include "backend/validate.hpp"
 #include "cli/device_flags.hpp"
 #include "cli/live_command.hpp"
+#include "cli/option_value.hpp"
 #include "cli/output.hpp"
 #include "cli/scenario_flags.hpp"
 #include "cli/text_table.hpp"
@@ -43,6 +47,14 @@ std::vector<double> parse_loads(const std::string& text) {
 
 std::string percent(double share) { return short_number(100 * share); }
 std::string milliseconds(double seconds) { return short_number(1e3 * seconds); }
+/// What is not known is no 0.
+std::string percent(std::optional<double> share) { return share ? percent(*share) : "-"; }
+std::string milliseconds(std::optional<double> seconds) { return seconds ? milliseconds(*seconds) : "-"; }
+
+std::string verdict_text(const MetricError& error) {
+  if (!error.live_sd_s) return "one run: spread unknown";
+  return error.inconclusive ? "inconclusive" : "";
+}
 
 std::string validation_text(const Validation& v, std::string_view form) {
   std::string text = std::string("PLANS  ") + (v.plans_equal ? "equal" : "DIFFERENT") + " by both replays, " +
@@ -66,8 +78,7 @@ std::string validation_text(const Validation& v, std::string_view form) {
                      {"verdict"}});
   for (const MetricError& e : v.metrics)
     metrics.add({e.metric + " mean", percent(e.load), milliseconds(e.predicted_s),
-                 milliseconds(e.live_mean_s), milliseconds(e.live_sd_s), percent(e.error),
-                 e.inconclusive ? "inconclusive" : ""});
+                 milliseconds(e.live_mean_s), milliseconds(e.live_sd_s), percent(e.error), verdict_text(e)});
   text += "\n" + steps.render(form, table_columns()) + "\n" + metrics.render(form, table_columns());
   if (!v.machine.empty()) {
     TextTable machine({{"MACHINE"}, {"drift (%)", true}, {"live steps, bias (%)", true}});
@@ -117,13 +128,16 @@ int verdict(const Validation& v) {
 
 int run_validate(const Options& options) {
   check_output(options.output, "table|md|json");
+  check_device(options.device);
   const Scenario scenario = load_scenario(options.scenario);
   static_cast<void>(parse_loads(options.loads));
   if (!scenario.shape) throw InputError("validate: expected a scenario with a model, found none");
-  if (options.repeats < 1) throw UsageError("--repeats: expected at least 1");
+  check_fits(options.device, live_memory(scenario));
+  // For the drift of the machine.
+  check_fits(options.device, calibration_memory(scenario, calibration_options(scenario)));
   if (options.is_dry) {
     static_cast<void>(scenario_cost(scenario));
-    static_cast<void>(make_source(scenario.workload));
+    check_workload(scenario);
     print_result(scenario_to_json(scenario).dump(2) + "\n");
     return kExitOk;
   }
@@ -141,9 +155,13 @@ int run_validate(const Options& options) {
 
 int run_demo(const Options& options) {
   check_output(options.output, "table|md|json");
+  check_device(options.device);
+  static_cast<void>(parse_loads(options.loads));
   Options demo = options;
   demo.scenario.scenario = "demo";
   Scenario scenario = load_scenario(demo.scenario);
+  check_fits(options.device, live_memory(scenario));
+  check_fits(options.device, calibration_memory(scenario, calibration_options(scenario)));
   if (options.is_dry) {
     print_result(scenario_to_json(scenario).dump(2) + "\n");
     return kExitOk;
@@ -155,8 +173,9 @@ int run_demo(const Options& options) {
   const std::string profile_path = options.folder + "/profile.json";
   const std::unique_ptr<DeviceModel> model = live_model(scenario, options.device);
   log.note("calibrate: step costs of " + scenario.model + " on this machine");
-  const Profile profile =
-      measure_profile(scenario, *model, options.seconds, [&](std::string_view text) { log.note(text); });
+  const Profile profile = measure_profile(scenario, *model, options.seconds, [&](std::string_view text) {
+                            log.note(text);
+                          }).profile;
   if (interrupted()) return kExitInterrupted;
   write_profile(profile_path, profile);
   log.note("profile " + profile_path + ", hash " + profile.hash + ", frozen from here on");
@@ -179,16 +198,24 @@ CommandSpec validate_command() {
   auto options = std::make_shared<Options>();
   CommandSpec command{"validate",
                       "Compare predictions with live runs: plans, steps, requests, capacity",
-                      {{"foretoken validate demo --profile profile.json", true},
-                       {"foretoken validate demo --loads 0.5,0.9 --repeats 2", true},
-                       {"foretoken validate demo --json", true}},
+                      {{"foretoken validate demo --loads 0.5,0.9 --repeats 2", true},
+                       {"foretoken calibrate demo --to profile.json", true},
+                       {"foretoken validate demo --profile profile.json --json", true}},
                       {},
                       {},
                       {}};
   add_scenario_flags(command, options->scenario);
+  refuse_option(command, "--rate",
+                "does not apply, since --loads says the rates as shares of the capacity; it applies to "
+                "simulate and live");
+  refuse_option(command, "--replicates",
+                "does not apply, since --repeats says how many live runs there are; it applies to simulate");
+  refuse_option(
+      command, "--slo",
+      "does not apply, since predictions and not limits are judged; it applies to simulate and live");
   const std::vector<OptionSpec> own = {
       {"--loads", &options->loads, "SHARES", "Shares of the capacity that the simulator finds"},
-      {"--repeats", &options->repeats, "COUNT", "Live runs at each load"},
+      {"--repeats", &options->repeats, "COUNT", "Live runs at each load; a spread needs 2", false, kRuns},
       {"--dry-run", &options->is_dry, "", "Check everything, print the resolved scenario, run nothing"}};
   command.options.insert(command.options.end(), own.begin(), own.end());
   add_device_flags(command, options->device);
@@ -210,8 +237,9 @@ CommandSpec demo_command() {
   command.options = {
       {"--folder", &options->folder, "FOLDER", "Where profile and reports go"},
       {"--loads", &options->loads, "SHARES", "Shares of the capacity that the simulator finds"},
-      {"--repeats", &options->repeats, "COUNT", "Live runs at each load"},
-      {"--seconds", &options->seconds, "SECONDS", "Time to calibrate for, about"},
+      {"--repeats", &options->repeats, "COUNT", "Live runs at each load; a spread needs 2", false, kRuns},
+      {"--seconds", &options->seconds, "SECONDS",
+       "Time to calibrate for; one pass over all shapes is the least", false, kSeconds},
       {"--dry-run", &options->is_dry, "", "Check everything, print the scenario, run nothing"}};
   add_device_flags(command, options->device);
   add_output(command, options->output);

@@ -206,7 +206,7 @@ std::vector<RegimeError> errors_by_regime(const StepCost& cost, const std::vecto
   std::vector<RegimeError> errors;
   for (int regime = 0; regime < kRegimes; ++regime) {
     RegimeError error{static_cast<Regime>(regime)};
-    double predicted_sum = 0, centre_sum = 0, mean_sum = 0, timings = 0;
+    double predicted_sum = 0, centre_sum = 0, mean_sum = 0, timings = 0, noise_sum = 0, repeated = 0;
     for (const ShapeSamples& sample : samples) {
       if (sample.regime != error.regime || sample.durations_ps.empty()) continue;
       const auto predicted = static_cast<double>(cost.estimate_ps(sample.shape.features()));
@@ -218,15 +218,18 @@ std::vector<RegimeError> errors_by_regime(const StepCost& cost, const std::vecto
       for (const std::int64_t duration_ps : sample.durations_ps) {
         const auto duration = static_cast<double>(duration_ps);
         error.mape += std::abs(predicted - duration) / duration;
-        error.noise_floor_mape += std::abs(constant - duration) / duration;
         ++timings;
+        // A single timing is its own best constant and tells nothing of the noise.
+        if (sample.durations_ps.size() < 2) continue;
+        noise_sum += std::abs(constant - duration) / duration;
+        ++repeated;
       }
     }
     if (error.shapes == 0) continue;
     error.bias = predicted_sum / mean_sum - 1.0;
     error.spike_share = mean_sum / centre_sum - 1.0;
     error.mape /= timings;
-    error.noise_floor_mape /= timings;
+    if (repeated > 0) error.noise_floor_mape = noise_sum / repeated;
     errors.push_back(error);
   }
   return errors;

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -94,8 +95,9 @@ struct RegimeError {
   std::int32_t shapes = 0;          ///< Held-out shapes behind the figures.
   double bias = 0;                  ///< Sum of predictions over sum of means, less 1.
   double mape = 0;                  ///< Mean absolute error relative to each timing.
-  double noise_floor_mape = 0;      ///< The same for the best constant of each shape.
-  double spike_share = 0;           ///< Sum of plain means over sum of trimmed means, less 1.
+  /// The same for the best constant of each shape that was timed more than once; unknown where none was.
+  std::optional<double> noise_floor_mape = {};
+  double spike_share = 0;  ///< Sum of plain means over sum of trimmed means, less 1.
   friend bool operator==(const RegimeError&, const RegimeError&) = default;
 };
 

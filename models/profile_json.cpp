@@ -75,6 +75,8 @@ Json sample_to_json(const ShapeSamples& sample) {
                        {"durations_ps", to_json(sample.durations_ps)}});
 }
 
+Json number_or_null(std::optional<double> value) { return value ? Json(*value) : Json(); }
+
 Json errors_to_json(const std::vector<RegimeError>& errors) {
   Json array = Json::array();
   for (const RegimeError& error : errors)
@@ -82,7 +84,7 @@ Json errors_to_json(const std::vector<RegimeError>& errors) {
                                   {"shapes", error.shapes},
                                   {"bias", error.bias},
                                   {"mape", error.mape},
-                                  {"noise_floor_mape", error.noise_floor_mape},
+                                  {"noise_floor_mape", number_or_null(error.noise_floor_mape)},
                                   {"spike_share", error.spike_share}}));
   return array;
 }
@@ -232,7 +234,8 @@ RegimeError read_error(JsonReader reader) {
   error.shapes = int32(reader, "shapes");
   error.bias = reader.number("bias", -kHuge, kHuge);
   error.mape = reader.number("mape", 0.0, kHuge);
-  error.noise_floor_mape = reader.number("noise_floor_mape", 0.0, kHuge);
+  if (!reader.require("noise_floor_mape").is_null())
+    error.noise_floor_mape = reader.number("noise_floor_mape", 0.0, kHuge);
   error.spike_share = reader.number("spike_share", -kHuge, kHuge);
   reader.finish();
   return error;

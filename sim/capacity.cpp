@@ -76,7 +76,8 @@ class CapacitySearch {
     }
     if (count == 0 || count >= kRequestsMin) return;
     workload.trace.passes = static_cast<std::int32_t>((kRequestsMin + count - 1) / count);
-    if (workload.requests > 0) workload.requests = 0;
+    // Passes are over the whole trace, of which a bound took a part.
+    if (workload.requests > 0) workload.requests = kRequestsMin;
   }
 
   /// What is refused at one rate is refused at every rate. A few more or less in the steady window are left

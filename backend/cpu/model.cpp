@@ -128,7 +128,10 @@ ProfileOrigin CpuModel::origin() const {
 }
 
 DeviceSheet CpuModel::measure_limits(double seconds) {
-  return machine_sheet(bench::measure_limits(runtime_.threads(), seconds), runtime_.threads());
+  // Few readings at the least, so that short calibrations are short.
+  constexpr int kRounds = 4;
+  const int threads = runtime_.threads();
+  return machine_sheet(bench::measure_limits(threads, seconds, threads, kRounds), threads);
 }
 
 std::unique_ptr<Decoder> CpuModel::decoder(const DecoderOptions& options) {

@@ -1,6 +1,8 @@
 #include "backend/calibrate.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
 
 #include "backend/cpu/model.hpp"
 #include "models/shape.hpp"
@@ -48,6 +50,38 @@ TEST_CASE("calibration times every regime and the copies of blocks") {
   const Profile profile = profile_of(model, measured);
   CHECK(profile.transfer.copy_ps(8) > 0);
   CHECK(profile.transfer.copy_ps(8) >= profile.transfer.copy_ps(4));
+}
+
+TEST_CASE("calibration ends with its time, but not before every shape was timed once") {
+  CpuModel model = tiny_model();
+  CalibrationOptions options = small_sweep();
+  options.seconds_max = 0;
+  const Calibration once = calibrate(model, options);
+  CHECK(once.passes == 1.0);
+  options.seconds_max = 1000;
+  const Calibration thrice = calibrate(model, options);
+  CHECK(thrice.passes == 3.0);
+  CHECK(thrice.samples.size() == 3 * once.samples.size());
+  // A single timing of each shape says nothing of the noise.
+  const Profile profile = profile_of(model, once);
+  REQUIRE_FALSE(profile.errors.empty());
+  for (const RegimeError& error : profile.errors) CHECK_FALSE(error.noise_floor_mape.has_value());
+  const Json json = profile_to_json(profile);
+  CHECK(json.find("held_out_errors")->as_array()[0].find("noise_floor_mape")->is_null());
+  CHECK((profile_from_json(json, "profile").errors == profile.errors));
+  for (const RegimeError& error : profile_of(model, thrice).errors) CHECK(error.noise_floor_mape.has_value());
+}
+
+TEST_CASE("weights that are stopped are left as they are, and nothing runs with them") {
+  const std::atomic<bool> stop{true};
+  const ModelShape shape =
+      shape_from_hf(Json::parse(*resource("models/data/tiny.json"), "tiny", true), "tiny", "tiny");
+  Runtime<Cpu> runtime(1);
+  const Weights<Cpu> stopped = random_weights(shape, ElementType::f32, 1, runtime, &stop);
+  const cpu::Buffer& memory = stopped.memory.front();
+  CHECK(weight_bytes(shape, ElementType::f32) == memory.size());
+  CHECK(std::all_of(memory.data(), memory.data() + memory.size(),
+                    [](std::byte b) { return b == std::byte{0}; }));
 }
 
 TEST_CASE("calibration for static batching times padding and dead rows") {

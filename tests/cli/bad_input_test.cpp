@@ -14,6 +14,7 @@
 #include "tests/catch.hpp"
 #include "tests/cli/bad_files.hpp"
 #include "tests/cli/program.hpp"
+#include "tests/cli/refusal.hpp"
 
 namespace foretoken {
 namespace {
@@ -56,38 +57,6 @@ void put_raw(const std::string& name, const std::string& bytes) {
   REQUIRE(file != nullptr);
   REQUIRE(std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size());
   std::fclose(file);
-}
-
-/// Names of everything in the scratch folder but what the runner itself writes there.
-std::vector<std::string> listing() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch_folder())) {
-    const std::string name = entry.path().filename().string();
-    if (name != "stdout.txt" && name != "stderr.txt" && name != "command.sh") names.push_back(name);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-/// Runs a command that must fail: the code, one line of error, nothing on stdout, no file more or less.
-void refuses(const std::string& arguments, int code, const std::vector<std::string>& parts,
-             const std::string& tail = "") {
-  const std::vector<std::string> before = listing();
-  const ProgramResult result = run_program(arguments, "", tail);
-  INFO("foretoken " << arguments << ' ' << tail);
-  INFO(result.error.substr(0, 600));
-  CHECK(result.code == code);
-  CHECK(result.out.empty());
-  CHECK(result.error.starts_with("foretoken: error: "));
-  // CLI11's own errors are followed by where to read more.
-  const auto lines = std::count(result.error.begin(), result.error.end(), '\n');
-  CHECK((lines == 1 || (lines == 2 && result.error.find("\nTry: foretoken") != std::string::npos)));
-  CHECK(result.error.size() < 1200);
-  for (const std::string& part : parts) {
-    INFO("part: " << part);
-    CHECK(result.error.find(part) != std::string::npos);
-  }
-  CHECK((listing() == before));
 }
 
 void check_file(const BadFile& file, const std::vector<std::string>& commands) {
@@ -264,8 +233,8 @@ TEST_CASE("numbers that mean nothing are refused on the command line", "[cli]") 
                                           "trace synth --rate 5 --requests -3",
                                           "trace synth --rate 5 --requests 3 --prompt uniform:9..2"};
   for (const std::string& arguments : usage) refuses(arguments + " -q", kExitUsage, {});
-  refuses("simulate demo -q --replicates 0", kExitInput, {"/replicates: ", "found 0 (from --replicates)"});
-  refuses("simulate demo -q --seed -4", kExitInput, {"/seed: ", "found -4 (from --seed)"});
+  refuses("simulate demo -q --set replicates=0", kExitInput,
+          {"/replicates: ", "found 0 (from --set replicates=0)"});
   refuses("trace scale fine.csv -q --factor 1e-300", kExitInput, {"fine.csv:3: expected arrivals within"});
 }
 

@@ -219,6 +219,38 @@ TEST_CASE("a live run that is stopped while its weights are made runs nothing", 
   interrupted_document(program);
 }
 
+TEST_CASE("weights of a large model end with the signal", "[live]") {
+  const std::string model = scratch_folder() + "/large.json";
+  write_file(
+      model,
+      R"({"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 24,
+                 "num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 32000,
+                 "max_position_embeddings": 1024, "rope_theta": 10000.0, "rms_norm_eps": 1e-5,
+                 "torch_dtype": "bfloat16", "tie_word_embeddings": false})");
+  Running program("large", {"live", "demo", "-v", "--json", "--set", "model=" + model, "--set",
+                            "engine.num_gpu_blocks_override=100", "--set", "engine.max_model_len=1024"});
+  REQUIRE(program.wait_for_text("making weights"));
+  const auto begin = std::chrono::steady_clock::now();
+  program.send(SIGTERM);
+  CHECK(program.finish() == kExitInterrupted);
+  // All of them take some eight seconds on two cores.
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(3));
+  interrupted_document(program);
+}
+
+TEST_CASE("one live run shows no spread, and the table says so", "[live]") {
+  const std::string arguments = "validate demo --loads 0.3 --repeats 1 --requests 12 -O one.json -o table";
+  const ProgramResult result = run_program(arguments);
+  INFO(result.error);
+  CHECK(result.code == kExitOk);
+  CHECK(result.out.find("one run: spread unknown") != std::string::npos);
+  const Json document = Json::parse_file(scratch_folder() + "/one.json");
+  for (const Json& metric : document.find("metrics")->as_array()) {
+    CHECK(metric.find("live_sd")->is_null());
+    CHECK(metric.find("inconclusive")->as_bool());
+  }
+}
+
 TEST_CASE("a calibration that is stopped writes no profile", "[live]") {
   Running early("calibrate-early", {"calibrate", "demo", "--seconds", "3", "-v", "--json", "--to", "p.json"});
   REQUIRE(early.wait_for_text("the machine's limits"));
