@@ -150,7 +150,7 @@ TEST_CASE("every preset replays equal on the emulated CUDA backend, by both test
   for (const std::string preset : {"vllm-v1", "sarathi", "vllm-v0", "orca", "static"})
     for (const int depth : {0, 1}) {
       INFO(preset << " depth " << depth);
-      testing::check_replays(testing::busy_scenario(preset, depth, 1, false, false, 20), *device);
+      testing::check_replays(testing::busy_scenario(preset, depth, 1, false, false, 10), *device);
     }
   testing::check_replays(testing::busy_scenario("vllm-v1", 1, 9, true, false, 20), *device);
   testing::check_replays(testing::busy_scenario("vllm-v0", 0, 9, false, true, 20), *device);
