@@ -63,7 +63,10 @@ Stages<Cuda>::Stages(Runtime<Cuda>& runtime, const Weights<Cuda>& weights, const
       layout_(layout),
       pool_(pool),
       positions_max_(positions_max),
-      activation_(weights.type) {
+      activation_(weights.type),
+      is_fast_(weights.type == ElementType::bf16 &&
+               cuda::decode_attention_supports(layout, weights.shape.heads) &&
+               cuda::prefill_attention_supports(layout, weights.shape.heads)) {
   const int head_dim = weights.shape.head_dim;
   const auto count = static_cast<std::size_t>(positions_max) * static_cast<std::size_t>(head_dim / 2);
   std::vector<float> cosine(count), sine(count);
@@ -121,9 +124,16 @@ bool Stages<Cuda>::reserve(int rows, int sampled, std::int64_t pages) {
   // Padding stands beside the sequences that it pads.
   wanted.sequences = wanted.rows;
   wanted.sampled = grown(has.sampled, std::max(sampled, sampled_max_));
+  wanted.decode_items =
+      cuda::decode_items_max(wanted.sequences, weights_->shape.kv_heads, runtime_->facts().multiprocessors);
+  wanted.prefill_items = cuda::prefill_items_max(wanted.rows, wanted.sequences, group());
   wanted.pages = grown(has.pages, std::max<std::int64_t>(1, pages));
   if (wanted == has) return moved;
   step_.emplace(*runtime_, wanted);
+  if (is_fast_)
+    partial_ = runtime_->allocate(cuda::decode_partial_bytes(wanted.decode_items, weights_->shape.heads,
+                                                             weights_->shape.head_dim),
+                                  "the parts of attention");
   return true;
 }
 
@@ -138,6 +148,25 @@ void Stages<Cuda>::prepare(const StepRows& rows, int bucket) {
   sampled_ = wanted_ + dead;
   pages_ = static_cast<std::int64_t>(rows.pages.size());
   write_rows(rows, dead);
+  if (is_fast_) plan_attention(rows);
+}
+
+void Stages<Cuda>::plan_attention(const StepRows& rows) {
+  const StepArrays& host = step_->host();
+  const int sequences = rows.sequences();
+  const auto tokens = [&](int s) {
+    return rows.row_begin[static_cast<std::size_t>(s) + 1] - rows.row_begin[static_cast<std::size_t>(s)];
+  };
+  // Chunks come first in a step; of what follows, everything that has one row decodes.
+  first_decode_ = sequences;
+  while (first_decode_ > 0 && tokens(first_decode_ - 1) == 1) --first_decode_;
+  prefill_items_ =
+      cuda::plan_prefill(rows.row_begin, rows.context, first_decode_, group(), host.prefill_items);
+  const int decodes = sequences_ - first_decode_;
+  decode_items_ = cuda::decode_items_max(decodes, weights_->shape.kv_heads, runtime_->facts().multiprocessors);
+  *host.decode_item_count = cuda::plan_decode(
+      std::span(host.context + first_decode_, static_cast<std::size_t>(decodes)), first_decode_,
+      weights_->shape.kv_heads, runtime_->facts().multiprocessors, host.decode_items, host.decode_slot_begin);
 }
 
 void Stages<Cuda>::write_rows(const StepRows& rows, int dead) {
@@ -314,7 +343,20 @@ cuda::AttentionArgs Stages<Cuda>::attention_args(int layer) const {
 }
 
 void Stages<Cuda>::attention(CudaQueue& queue, int layer) const {
-  cuda::attention_simple(attention_args(layer), queue.stream);
+  const cuda::AttentionArgs args = attention_args(layer);
+  if (!is_fast_) return cuda::attention_simple(args, queue.stream);
+  const StepArrays& arrays = step_->device();
+  cuda::prefill_attention({args, arrays.prefill_items, prefill_items_}, queue.stream);
+  cuda::DecodeAttentionArgs decode;
+  decode.attention = args;
+  decode.first = first_decode_;
+  decode.sequences = sequences_ - first_decode_;
+  decode.items = arrays.decode_items;
+  decode.item_count = arrays.decode_item_count;
+  decode.slot_begin = arrays.decode_slot_begin;
+  decode.items_max = decode_items_;
+  decode.partial = partial_.data();
+  cuda::decode_attention(decode, queue.stream);
 }
 
 void Stages<Cuda>::output_product(CudaQueue& queue, int layer) const {

@@ -8,8 +8,9 @@
 #include "backend/cuda/step_memory.hpp"
 #include "backend/cuda/weights.hpp"
 #include "backend/step_rows.hpp"
-#include "kernels/cuda/attention.hpp"
+#include "kernels/cuda/decode_attention.hpp"
 #include "kernels/cuda/kv_layout.hpp"
+#include "kernels/cuda/prefill_attention.hpp"
 
 namespace foretoken {
 
@@ -80,6 +81,8 @@ class Stages<Cuda> {
   void product(CudaQueue& queue, const CudaMatrix& matrix, const CudaMemory& x, const CudaMemory& y,
                ElementType y_type, int rows) const;
   cuda::AttentionArgs attention_args(int layer) const;
+  void plan_attention(const StepRows& rows);
+  int group() const { return weights_->shape.heads / weights_->shape.kv_heads; }
 
   Runtime<Cuda>* runtime_;
   const Weights<Cuda>* weights_;
@@ -89,7 +92,7 @@ class Stages<Cuda> {
   ElementType activation_;
   CudaMemory cosine_, sine_;
   Activations buffers_;
-  CudaMemory logits_, tokens_, host_tokens_, host_logits_, workspace_;
+  CudaMemory logits_, tokens_, host_tokens_, host_logits_, workspace_, partial_;
   int sampled_max_ = 0;
   std::optional<StepMemory> step_;
   int rows_ = 0;
@@ -98,6 +101,13 @@ class Stages<Cuda> {
   /// Sampled rows that somebody asked for: without the dead ones that fill a bucket.
   int wanted_ = 0;
   std::int64_t pages_ = 0;
+  /// Whether tensor cores take attention; else the plain kernel takes all of it.
+  bool is_fast_ = false;
+  /// The first sequence that decodes; those before it are chunks.
+  int first_decode_ = 0;
+  int prefill_items_ = 0;
+  /// Blocks for decode attention: what a batch of so many sequences may need at most.
+  int decode_items_ = 0;
 };
 
 }  // namespace foretoken

@@ -32,6 +32,10 @@ StepArrays cut(std::byte* base, const StepCapacity& capacity, std::size_t& bytes
   cutter.cut(arrays.context, capacity.sequences);
   cutter.cut(arrays.page_begin, capacity.sequences + 1);
   cutter.cut(arrays.sampled, capacity.sampled);
+  cutter.cut(arrays.decode_item_count, 1);
+  cutter.cut(arrays.decode_items, capacity.decode_items);
+  cutter.cut(arrays.decode_slot_begin, capacity.sequences + 1);
+  cutter.cut(arrays.prefill_items, capacity.prefill_items);
   cutter.cut(arrays.pages, capacity.pages);
   bytes = cutter.used();
   return arrays;

@@ -4,6 +4,8 @@
 
 #include "backend/cuda/runtime.hpp"
 #include "backend/step_rows.hpp"
+#include "kernels/cuda/decode_plan.hpp"
+#include "kernels/cuda/prefill_plan.hpp"
 
 namespace foretoken {
 
@@ -12,6 +14,8 @@ struct StepCapacity {
   int rows = 0;
   int sequences = 0;
   int sampled = 0;
+  int decode_items = 0;
+  int prefill_items = 0;
   std::int64_t pages = 0;
   friend bool operator==(const StepCapacity&, const StepCapacity&) = default;
 };
@@ -25,6 +29,12 @@ struct StepArrays {
   std::int32_t* context = nullptr;
   std::int32_t* page_begin = nullptr;
   std::int32_t* sampled = nullptr;
+  /// One number: items of `decode_items` that count.
+  std::int32_t* decode_item_count = nullptr;
+  cuda::DecodeItem* decode_items = nullptr;
+  /// [decoding sequences + 1]: partial results of each.
+  std::int32_t* decode_slot_begin = nullptr;
+  cuda::PrefillItem* prefill_items = nullptr;
   std::int32_t* pages = nullptr;
 };
 
