@@ -18,13 +18,19 @@ namespace {
 constexpr int kBits = 5;
 // Octaves of values from -1 (none), which has the first bucket, to 2^63.
 constexpr std::size_t kBuckets = std::size_t{65} << kBits;
-// Below it a bucket holds one value.
+// Below it a bucket holds one value: times that most requests do not have are all 0.
 constexpr std::size_t kEqualBuckets = std::size_t{kBits + 1} << kBits;
 
 std::size_t bucket_of(std::int64_t value) {
   // The upper bits of a double are a logarithmic scale, and cheaper than a search for the leading bit.
   const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(value + 2));
   return static_cast<std::size_t>(bits >> (52 - kBits)) - (std::size_t{1023} << kBits);
+}
+
+/// The value of a bucket that holds only one.
+std::int64_t value_of(std::size_t bucket) {
+  const std::uint64_t bits = (bucket + (std::size_t{1023} << kBits)) << (52 - kBits);
+  return static_cast<std::int64_t>(std::bit_cast<double>(bits)) - 2;
 }
 
 struct Position {
@@ -77,13 +83,15 @@ struct Sample {
   }
 };
 
-/// Order statistics of the sample's ranks; `candidates` are the values in wanted buckets, and maybe others.
+/// Order statistics of the sample's ranks; `candidates` are the values in wanted buckets of more than one
+/// value, and maybe others.
 std::vector<std::int64_t> select(const Sample& sample, std::span<const std::int64_t> candidates) {
-  // Buckets that hold a rank get a place in `gathered`; `cursor` says where their next value goes.
+  // These buckets get a place in `gathered`; `cursor` says where their next value goes.
   constexpr std::uint32_t kUnwanted = 0xffffffffu;
   std::vector<std::uint32_t> cursor(kBuckets, kUnwanted);
   std::size_t size = 0;
   sample.for_each_wanted([&](std::size_t b, std::size_t) {
+    if (b < kEqualBuckets) return;
     cursor[b] = static_cast<std::uint32_t>(size);
     size += sample.counts[b];
   });
@@ -95,16 +103,19 @@ std::vector<std::int64_t> select(const Sample& sample, std::span<const std::int6
   std::vector<std::int64_t> found;
   auto begin = gathered.begin();
   sample.for_each_wanted([&](std::size_t b, std::size_t before) {
-    const auto end = begin + sample.counts[b];
+    const std::size_t end = before + sample.counts[b];
     auto done = begin;  // everything before it is in its final place
-    while (found.size() < sample.ranks.size() && sample.ranks[found.size()] < before + sample.counts[b]) {
+    while (found.size() < sample.ranks.size() && sample.ranks[found.size()] < end) {
+      if (b < kEqualBuckets) {
+        found.push_back(value_of(b));
+        continue;
+      }
       const auto at = begin + static_cast<std::ptrdiff_t>(sample.ranks[found.size()] - before);
-      // Times that most requests do not have are all 0; a bucket of equal values is sorted as it stands.
-      if (b >= kEqualBuckets) std::nth_element(done, at, end);
-      done = at + 1;
+      std::nth_element(done, at, begin + sample.counts[b]);
       found.push_back(*at);
+      done = at + 1;
     }
-    begin = end;
+    if (b >= kEqualBuckets) begin += sample.counts[b];
   });
   return found;
 }
@@ -168,7 +179,7 @@ MarkedSummaries exact_summaries(const MarkedColumn& column) {
   marked.ask();
   std::array<bool, kBuckets> wanted{};
   for (const Sample* sample : {&all, &marked})
-    sample->for_each_wanted([&](std::size_t b, std::size_t) { wanted[b] = true; });
+    sample->for_each_wanted([&](std::size_t b, std::size_t) { wanted[b] = b >= kEqualBuckets; });
   std::size_t size = 0;
   for (std::size_t b = 0; b < kBuckets; ++b) size += wanted[b] ? all.counts[b] : 0;
   // Without branches, since nobody can guess which values are wanted; the last place takes those that are
