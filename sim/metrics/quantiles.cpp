@@ -170,6 +170,14 @@ double sorted_quantile(std::span<const std::int64_t> sorted, double q) {
   return between(sorted[p.rank], sorted[next], p.part);
 }
 
+double quantile_of(std::span<std::int64_t> values, double q) {
+  FT_CHECK(!values.empty());
+  const Position p = position_of(q, values.size());
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(p.rank);
+  std::nth_element(values.begin(), at, values.end());
+  return between(*at, at + 1 == values.end() ? *at : *std::min_element(at + 1, values.end()), p.part);
+}
+
 MarkedSummaries exact_summaries(const MarkedColumn& column) {
   FT_CHECK(column.marks.size() < 0xffffffffu);
   Sample all;
