@@ -86,11 +86,12 @@ class Engine {
     Copy copy;
   };
 
+  // `inline`: called in one file only, so that no copy is kept for others.
   inline std::int64_t repeats_allowed(const StepPlan& plan) const;
   Time plan_time() const { return flight_.window.end_after(flight_.repeats - depth_); }
   void cut(Time t);
   inline void launch(StepPlan& plan, Time t);
-  void apply(const StepPlan& plan, Time t);
+  inline void apply(const StepPlan& plan, Time t);
   void apply_stepless(const StepPlan& plan, Time t);
   void commit(std::int64_t repeats, bool step_done);
   inline void report(std::int64_t repeats, std::int64_t repeat_first);

@@ -135,6 +135,7 @@ class Scheduler {
   };
   static constexpr std::uint64_t kNoPlan = ~std::uint64_t{0};
 
+  // `inline`: called in one file only, so that no copy is kept for others.
   // scheduler_plan.cpp: the phases of a step.
   inline void begin_plan(Time now);
   inline void run_phase(Phase phase);
@@ -142,7 +143,7 @@ class Scheduler {
   inline bool grant_fast(Phase phase);
   void walk_residents(Phase phase);
   /// A lock-step row whose next token neither opens a block nor fills one.
-  bool is_inside_block(Slot slot) const;
+  inline bool is_inside_block(Slot slot) const;
   bool grant_walked(Slot slot, std::int32_t tokens);
   bool make_room(Slot beneficiary, std::int64_t blocks);
   void grant(Slot slot, std::int32_t tokens);
@@ -173,8 +174,8 @@ class Scheduler {
   Slot choose_victim() const;
   void evict(Slot slot);
   void refund(Slot slot);
-  void release_row(Slot slot, bool blocks_move, Handle freed);
-  void settle(const Deferred& deferred);
+  inline void release_row(Slot slot, bool blocks_move, Handle freed);
+  inline void settle(const Deferred& deferred);
   void end(Handle handle);
   inline void bury(Slot slot);
   void seal_full_blocks(Slot slot, std::int32_t before, std::int32_t after);

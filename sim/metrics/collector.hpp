@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/base/check.hpp"
 #include "sim/core/observer.hpp"
 #include "sim/core/policy.hpp"
 #include "sim/metrics/gap_maxima.hpp"
@@ -126,12 +127,16 @@ class Collector final : public Observer {
     std::int64_t first_token = -1;
   };
 
+  // `inline`: called in one file only, so that no copy is kept for others.
   // collector.cpp: lives.
-  Row& row(Handle handle);
+  Row& row(Handle handle) {
+    FT_CHECK(index(handle) < rows_.size(), index(handle));
+    return rows_[index(handle)];
+  }
   std::uint32_t cell_of(const Request& request);
   std::uint32_t new_cell(const Request& request, std::uint64_t key);
   inline void count_arrival(const Offer& offer, std::uint32_t cell, Time t);
-  void advance_population(std::int64_t t);
+  inline void advance_population(std::int64_t t);
   void close(Row& row, std::int64_t t);
 
   // collector_requests.cpp: what becomes of a life.
