@@ -110,6 +110,12 @@ void check_folder(const std::string& path) {
   throw DeviceError(path + ": cannot write: there is no folder " + folder.string());
 }
 
+bool is_wanted(const OutputOptions& options, std::string_view form) {
+  return form_of_stdout(options) == form ||
+         std::any_of(options.files.begin(), options.files.end(),
+                     [&](const std::string& file) { return form_of_file(file) == form; });
+}
+
 void deliver(const OutputOptions& options, const Renderer& render) {
   for (const std::string& file : options.files) write_file(file, render(form_of_file(file)));
   print_result(render(form_of_stdout(options)));

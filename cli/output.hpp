@@ -32,6 +32,8 @@ void add_output(CommandSpec& command, OutputOptions& options);
 using Renderer = std::function<std::string(std::string_view form)>;
 /// Refuses a file to write whose folder does not exist, before any work is done: a DeviceError.
 void check_folder(const std::string& path);
+/// Whether the result or a copy of it has this form.
+bool is_wanted(const OutputOptions& options, std::string_view form);
 /// Prints the result and writes the copies. A UsageError for a form that is unknown or that the command does
 /// not have.
 void deliver(const OutputOptions& options, const Renderer& render);

@@ -87,6 +87,7 @@ int run_report(const Options& options, const Scenario& scenario) {
   how.fast_paths = !options.step_by_step;
   how.stop = &interrupted();
   how.names = &names;
+  how.hash_inputs = is_wanted(options.output, "json");
   if (!options.requests_file.empty())
     how.sink = &requests.emplace(options.requests_file, request_format(options.requests_file), names);
   if (!options.step_log.empty()) {

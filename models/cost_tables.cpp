@@ -47,7 +47,10 @@ std::string hash_of(const CostTables& tables) {
 class TableCost final : public StepCost {
  public:
   TableCost(std::shared_ptr<const CostTables> tables, std::string hash)
-      : tables_(std::move(tables)), hash_(std::move(hash)) {}
+      : tables_(std::move(tables)),
+        hash_(std::move(hash)),
+        slope_rows_(tables_->decode_slopes_ps.size() / tables_->context_knots.size()),
+        has_floor_(tables_->floor != HardwareFloor{.tolerance = tables_->floor.tolerance}) {}
 
   const TransferCost& transfer() const override { return tables_->transfer; }
   const std::string& hash() const override { return hash_; }
@@ -62,8 +65,7 @@ class TableCost final : public StepCost {
   /// First of the slopes of a batch of that many decodes.
   const std::int64_t* slopes_of(std::int64_t decodes) const {
     const std::size_t knots = tables_->context_knots.size();
-    const std::size_t rows = tables_->decode_slopes_ps.size() / knots;
-    return &tables_->decode_slopes_ps[std::min(static_cast<std::size_t>(decodes), rows - 1) * knots];
+    return &tables_->decode_slopes_ps[std::min(static_cast<std::size_t>(decodes), slope_rows_ - 1) * knots];
   }
   std::int64_t decode_price(const StepFeatures& features) const;
   std::int64_t chunk_price(const ChunkFeatures& chunk) const;
@@ -77,6 +79,8 @@ class TableCost final : public StepCost {
 
   std::shared_ptr<const CostTables> tables_;
   std::string hash_;
+  std::size_t slope_rows_;
+  bool has_floor_;
 };
 
 std::int64_t TableCost::decode_price(const StepFeatures& features) const {
@@ -115,7 +119,7 @@ void TableCost::count(const StepFeatures& features, std::int64_t tokens, std::in
   counters.outside_tokens += tokens > range.tokens_max;
   counters.outside_decode_count += features.decode_count > range.decodes_max;
   counters.outside_context += context_outside;
-  counters.below_floor += is_below_floor(tables_->floor, features, price_ps);
+  if (has_floor_) counters.below_floor += is_below_floor(tables_->floor, features, price_ps);
 }
 
 std::int64_t TableCost::price_step(const StepFeatures& features, CostCounters& counters) const {

@@ -33,6 +33,7 @@ class CapacitySearch {
   bool holds(double rate_per_s) {
     SimulateOptions options;
     options.stop = options_.stop;
+    options.hash_inputs = false;
     const Simulation run = simulate(at_rate(scenario_, rate_per_s), options);
     if (run.stopped) result_.stopped = true;
     const CapacityPoint point{rate_per_s, run.report.steady.served_share.value_or(0.0)};

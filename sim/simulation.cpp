@@ -247,7 +247,7 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
     }
     result.report = merge_replicates(reports, result.context);
   }
-  result.context.inputs = input_hashes(scenario);
+  if (options.hash_inputs) result.context.inputs = input_hashes(scenario);
   return result;
 }
 

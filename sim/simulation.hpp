@@ -30,6 +30,8 @@ struct SimulateOptions {
   GroupNames* names = nullptr;
   /// Plans with rows, as observers that hash plans need them.
   bool columns = false;
+  /// Hashes the files that the scenario reads, for a report as JSON.
+  bool hash_inputs = true;
   /// Ends the run early when set (Ctrl-C); may be null.
   const std::atomic<bool>* stop = nullptr;
 };

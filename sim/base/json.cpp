@@ -272,6 +272,7 @@ Json Json::parse(std::string_view text, std::string_view name, bool comments) {
 }
 
 Json Json::parse_line(std::string_view text, std::string_view name, int line) {
+  if (std::optional<Json> plain = read_plain_line(text, line)) return *std::move(plain);
   return parse_text(text, name, line, false);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -95,6 +96,11 @@ class Json {
   std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, Array, Object> value_;
   int line_ = 0;
 };
+
+/// Reads a line that is a flat object of plain ASCII texts, numbers and lists of whole numbers; nothing where
+/// it is anything else. `Json::parse_line` tries it first: it says the same in a third of the
+/// instructions.
+std::optional<Json> read_plain_line(std::string_view text, int line);
 
 /// Reads an object key by key and complains about what is missing, of a wrong type, out of range or unknown.
 /// Every error names file, line and JSON pointer. Usage: read every key once, then call `finish`, which

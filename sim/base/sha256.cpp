@@ -40,15 +40,25 @@ void Sha256::block(const unsigned char* bytes) {
   }
   std::uint32_t s[8];
   std::memcpy(s, state_, sizeof s);
-  for (int t = 0; t < 64; ++t) {
-    const std::uint32_t big1 = std::rotr(s[4], 6) ^ std::rotr(s[4], 11) ^ std::rotr(s[4], 25);
-    const std::uint32_t choose = (s[4] & s[5]) ^ (~s[4] & s[6]);
-    const std::uint32_t first = s[7] + big1 + choose + kRound[t] + w[t];
-    const std::uint32_t big0 = std::rotr(s[0], 2) ^ std::rotr(s[0], 13) ^ std::rotr(s[0], 22);
-    const std::uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
-    for (int i = 7; i > 0; --i) s[i] = s[i - 1];
-    s[4] += first;
-    s[0] = first + big0 + majority;
+  using Word = std::uint32_t;
+  const auto round = [&](int t, Word a, Word b, Word c, Word& d, Word e, Word f, Word g, Word& h) {
+    const Word big1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
+    const Word first = h + big1 + ((e & f) ^ (~e & g)) + kRound[t] + w[t];
+    const Word big0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
+    d += first;
+    h = first + big0 + ((a & b) ^ (a & c) ^ (b & c));
+  };
+  auto& [a, b, c, d, e, f, g, h] = s;
+  // Words change their roles from round to round instead of their places.
+  for (int t = 0; t < 64; t += 8) {
+    round(t, a, b, c, d, e, f, g, h);
+    round(t + 1, h, a, b, c, d, e, f, g);
+    round(t + 2, g, h, a, b, c, d, e, f);
+    round(t + 3, f, g, h, a, b, c, d, e);
+    round(t + 4, e, f, g, h, a, b, c, d);
+    round(t + 5, d, e, f, g, h, a, b, c);
+    round(t + 6, c, d, e, f, g, h, a, b);
+    round(t + 7, b, c, d, e, f, g, h, a);
   }
   for (int i = 0; i < 8; ++i) state_[i] += s[i];
 }

@@ -207,7 +207,6 @@ void Engine::apply_stepless(const StepPlan& plan, Time t) {
 
 void Engine::launch(StepPlan& plan, Time t) {
   apply(plan, t);
-  flight_ = Flight{};
   flight_.plan = &plan;
   flight_.window = executor_.launch(plan, t);
   FT_CHECK(flight_.window.first > Duration{} || !flight_.window.end_known);

@@ -86,19 +86,20 @@ class Engine {
     Copy copy;
   };
 
-  std::int64_t repeats_allowed(const StepPlan& plan) const;
+  // `inline`: called in one file only, so that no copy is kept for others.
+  inline std::int64_t repeats_allowed(const StepPlan& plan) const;
   Time plan_time() const { return flight_.window.end_after(flight_.repeats - depth_); }
   void cut(Time t);
-  void launch(StepPlan& plan, Time t);
-  void apply(const StepPlan& plan, Time t);
+  inline void launch(StepPlan& plan, Time t);
+  inline void apply(const StepPlan& plan, Time t);
   void apply_stepless(const StepPlan& plan, Time t);
   void commit(std::int64_t repeats, bool step_done);
-  void report(std::int64_t repeats, std::int64_t repeat_first);
-  void emit_chunks(Time t);
+  inline void report(std::int64_t repeats, std::int64_t repeat_first);
+  inline void emit_chunks(Time t);
   void finish(Handle handle, Ending how, Time t);
-  void drain_released();
-  void plan_next(Time t);
-  void settle_due(Time t);
+  inline void drain_released();
+  inline void plan_next(Time t);
+  inline void settle_due(Time t);
   void start_at(Time t);
   std::int32_t emitted(const Truth& truth) const;
 

@@ -54,11 +54,6 @@ KvPool::KvPool(const Policy& policy, const Capacity& capacity)
   if (policy.prefix_cache) cache_.emplace(usable_, slots);
 }
 
-void KvPool::take_many(std::int64_t blocks) {
-  FT_CHECK(blocks <= free_, blocks, free_);
-  free_ -= blocks;
-}
-
 void KvPool::give(Slot slot, std::int64_t blocks) {
   if (cache_) return cache_->give(slot);
   if (ranges_) ranges_->give(slot);

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/base/check.hpp"
 #include "sim/core/policy.hpp"
 #include "sim/core/prefix_cache.hpp"
 #include "sim/core/step.hpp"
@@ -52,7 +53,10 @@ class KvPool {
     take_many(blocks);
   }
   /// Takes blocks for several slots at once; counted placement only.
-  void take_many(std::int64_t blocks);
+  void take_many(std::int64_t blocks) {
+    FT_CHECK(blocks <= free_, blocks, free_);
+    free_ -= blocks;
+  }
   /// Gives back everything the slot holds, which are `blocks`.
   void give(Slot slot, std::int64_t blocks);
   /// Gives back counted blocks that no slot names any more: a transfer has ended.

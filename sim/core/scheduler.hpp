@@ -101,7 +101,7 @@ class Scheduler {
     std::int64_t blocks = 0;    // held; for growing rows valid outside lock-step
     std::uint64_t admitted = 0;
     std::uint64_t granted_in = kNoPlan;
-    std::uint64_t entered_in = 0;  // the plan with which it entered lock-step
+    std::uint64_t entered_in = 0;        // the plan with which it entered lock-step
     std::uint64_t drained_in = kNoPlan;  // the plan that decodes its last token in lock-step
     std::uint64_t left_out_in = 0;       // the last attempt at a plan that left it out
     LeftOut left_out{};                  // and why
@@ -135,26 +135,29 @@ class Scheduler {
   };
   static constexpr std::uint64_t kNoPlan = ~std::uint64_t{0};
 
+  // `inline`: called in one file only, so that no copy is kept for others.
   // scheduler_plan.cpp: the phases of a step.
-  void begin_plan(Time now);
-  void run_phase(Phase phase);
-  void grant_residents(Phase phase);
-  bool grant_fast(Phase phase);
+  inline void begin_plan(Time now);
+  inline void run_phase(Phase phase);
+  inline void grant_residents(Phase phase);
+  inline bool grant_fast(Phase phase);
   void walk_residents(Phase phase);
+  /// A lock-step row whose next token neither opens a block nor fills one.
+  inline bool is_inside_block(Slot slot) const;
   bool grant_walked(Slot slot, std::int32_t tokens);
   bool make_room(Slot beneficiary, std::int64_t blocks);
   void grant(Slot slot, std::int32_t tokens);
   std::int32_t capped(std::int32_t debt) const;
-  void complete_rows();
-  void finish_plan();
-  std::int64_t repeats_allowed() const;
-  Decision decide();
+  inline void complete_rows();
+  inline void finish_plan();
+  inline std::int64_t repeats_allowed() const;
+  inline Decision decide();
 
   // scheduler_admit.cpp: who becomes resident.
   void admit_waiting();
-  bool may_join();
-  Fit fit(const Sequence& sequence) const;
-  void admit(const WaitingQueue::Entry& entry, const Fit& fit);
+  inline bool may_join();
+  inline Fit fit(const Sequence& sequence) const;
+  inline void admit(const WaitingQueue::Entry& entry, const Fit& fit);
   void swap_in();
   void count_left_out(LeftOut reason, std::int64_t requests);
   void prepare_chain(Sequence& sequence, std::int32_t blocks) const;
@@ -171,10 +174,10 @@ class Scheduler {
   Slot choose_victim() const;
   void evict(Slot slot);
   void refund(Slot slot);
-  void release_row(Slot slot, bool blocks_move, Handle freed);
-  void settle(const Deferred& deferred);
+  inline void release_row(Slot slot, bool blocks_move, Handle freed);
+  inline void settle(const Deferred& deferred);
   void end(Handle handle);
-  void bury(Slot slot);
+  inline void bury(Slot slot);
   void seal_full_blocks(Slot slot, std::int32_t before, std::int32_t after);
   void unseal_full_blocks(Slot slot, std::int32_t before, std::int32_t after);
   void forget_catching(Slot slot);
@@ -212,9 +215,9 @@ class Scheduler {
   std::int32_t loading_ = 0;
   std::int64_t alive_ = 0;
   std::int64_t deferred_blocks_ = 0;
-  std::int64_t moving_blocks_ = 0;  // on their way to the host
-  std::int64_t loading_blocks_ = 0;    // of the host, on their way back
-  std::int64_t other_context_ = 0;  // tokens of residents outside lock-step
+  std::int64_t moving_blocks_ = 0;   // on their way to the host
+  std::int64_t loading_blocks_ = 0;  // of the host, on their way back
+  std::int64_t other_context_ = 0;   // tokens of residents outside lock-step
   std::int64_t dead_context_ = 0;
   std::int64_t untouched_blocks_ = 0;  // held, no token yet
   std::uint64_t admitted_ = 0;

@@ -120,7 +120,7 @@ void Scheduler::walk_residents(Phase phase) {
   bool is_stopped = false;
   for (std::size_t i = 0; i < order_.size(); ++i) {
     const Slot slot = order_[i].slot;
-    const Row& row = rows_[index(slot)];
+    Row& row = rows_[index(slot)];
     if (row.admitted != order_[i].admitted) continue;
     const bool decode = row.state == RowState::lock_step;
     if (!decode && row.state != RowState::catching_up) continue;
@@ -130,6 +130,11 @@ void Scheduler::walk_residents(Phase phase) {
     if (row.granted_in == now_planning_->plan.number) continue;
     if (is_stopped) {
       leave_out(slot, LeftOut::kv_blocks);
+      continue;
+    }
+    if (decode && budget_ > 0 && options_.fast_paths && is_inside_block(slot)) {
+      row.granted_in = now_planning_->plan.number;
+      --budget_;
       continue;
     }
     const std::int32_t tokens = capped(debt);
@@ -143,6 +148,11 @@ void Scheduler::walk_residents(Phase phase) {
   }
   // Every lock-step row that is still there has its token now.
   if (phase != Phase::prompts) lock_step_granted_ = true;
+}
+
+bool Scheduler::is_inside_block(Slot slot) const {
+  const std::int32_t held = lock_step_.context(slot) % policy_.block_tokens;
+  return held != 0 && held != policy_.block_tokens - 1;
 }
 
 bool Scheduler::grant_walked(Slot slot, std::int32_t tokens) {

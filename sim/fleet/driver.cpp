@@ -36,7 +36,7 @@ class Driver {
     }
     // What lands may bring arrivals of the same moment, and what is decided may end requests whose sources
     // answer at once.
-    while (queue_.first_time() <= t) {
+    do {
       while (queue_.first_time() <= t) {
         if (queue_.first() == arrivals_)
           arrive(t);
@@ -44,8 +44,7 @@ class Driver {
           land(queue_.first(), t);
       }
       decide(t);
-    }
-    decide(t);
+    } while (queue_.first_time() <= t);
   }
   bool drained() {
     return source_.next_time() == kNever &&

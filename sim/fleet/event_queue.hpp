@@ -12,59 +12,44 @@ namespace foretoken {
 enum class Rank : std::uint8_t { engine, arrival };
 
 /// The next event of each actor, in a total order by (time, rank, id). An actor has one entry, which moves
-/// when its plans change, so that no stale event is ever popped. A binary heap with positions.
+/// when its plans change, so that no stale event is ever popped. A tournament: each node of a tree knows
+/// which actor below it is first, so that a change costs one comparison per level.
 class EventQueue {
  public:
   /// Actors are numbered from 0 in the order of these calls.
   std::uint32_t add(Rank rank) {
     const auto id = static_cast<std::uint32_t>(actors_.size());
-    actors_.push_back({kNever, rank, static_cast<std::uint32_t>(heap_.size())});
-    heap_.push_back(id);
-    sift(actors_[id].position);
+    actors_.push_back({kNever, std::uint64_t{static_cast<std::uint8_t>(rank)} << 32 | id});
+    first_of_.assign(2 * actors_.size(), id);
+    for (std::uint32_t actor = 0; actor <= id; ++actor) first_of_[actors_.size() + actor] = actor;
+    for (std::size_t node = id; node > 0; --node) play(node);
     return id;
   }
   /// The actor's next event is at `time` from now on.
   void update(std::uint32_t actor, Time time) {
     if (actors_[actor].time == time) return;
     actors_[actor].time = time;
-    sift(actors_[actor].position);
+    for (std::size_t node = (actors_.size() + actor) / 2; node > 0; node /= 2) play(node);
   }
   /// Time of the first event; kNever when there is none.
-  Time first_time() const { return actors_[heap_.front()].time; }
+  Time first_time() const { return actors_[first()].time; }
   /// Who has it.
-  std::uint32_t first() const { return heap_.front(); }
+  std::uint32_t first() const { return first_of_[1]; }
 
  private:
   struct Actor {
     Time time{};
-    Rank rank{};
-    std::uint32_t position = 0;
+    std::uint64_t tie = 0;  // rank and id
   };
-  bool before(std::uint32_t a, std::uint32_t b) const {
-    if (actors_[a].time != actors_[b].time) return actors_[a].time < actors_[b].time;
-    if (actors_[a].rank != actors_[b].rank) return actors_[a].rank < actors_[b].rank;
-    return a < b;
-  }
-  void place(std::uint32_t position, std::uint32_t actor) {
-    heap_[position] = actor;
-    actors_[actor].position = position;
-  }
-  void sift(std::uint32_t position) {
-    const std::uint32_t actor = heap_[position];
-    while (position > 0 && before(actor, heap_[(position - 1) / 2])) {
-      place(position, heap_[(position - 1) / 2]);
-      position = (position - 1) / 2;
-    }
-    for (std::uint32_t child = 2 * position + 1; child < heap_.size(); child = 2 * position + 1) {
-      if (child + 1 < heap_.size() && before(heap_[child + 1], heap_[child])) ++child;
-      if (!before(heap_[child], actor)) break;
-      place(position, heap_[child]);
-      position = child;
-    }
-    place(position, actor);
+  void play(std::size_t node) {
+    const std::uint32_t a = first_of_[2 * node];
+    const std::uint32_t b = first_of_[2 * node + 1];
+    const Actor& left = actors_[a];
+    const Actor& right = actors_[b];
+    first_of_[node] = left.time < right.time || (left.time == right.time && left.tie < right.tie) ? a : b;
   }
   std::vector<Actor> actors_;
-  std::vector<std::uint32_t> heap_;
+  std::vector<std::uint32_t> first_of_;  // node 1 is the root, the children of n are 2n and 2n + 1
 };
 
 }  // namespace foretoken

@@ -12,11 +12,6 @@ Collector::Collector(CollectorOptions options) : options_(std::move(options)) {
 
 Collector::~Collector() = default;
 
-Collector::Row& Collector::row(Handle handle) {
-  FT_CHECK(index(handle) < rows_.size(), index(handle));
-  return rows_[index(handle)];
-}
-
 std::uint32_t Collector::cell_of(const Request& request) {
   const std::uint64_t key = std::uint64_t{request.slo_class} | std::uint64_t{request.tenant} << 16 |
                             std::uint64_t{request.source} << 32;

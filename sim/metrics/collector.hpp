@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/base/check.hpp"
 #include "sim/core/observer.hpp"
 #include "sim/core/policy.hpp"
 #include "sim/metrics/gap_maxima.hpp"
@@ -126,30 +127,34 @@ class Collector final : public Observer {
     std::int64_t first_token = -1;
   };
 
+  // `inline`: called in one file only, so that no copy is kept for others.
   // collector.cpp: lives.
-  Row& row(Handle handle);
+  Row& row(Handle handle) {
+    FT_CHECK(index(handle) < rows_.size(), index(handle));
+    return rows_[index(handle)];
+  }
   std::uint32_t cell_of(const Request& request);
   std::uint32_t new_cell(const Request& request, std::uint64_t key);
-  void count_arrival(const Offer& offer, std::uint32_t cell, Time t);
-  void advance_population(std::int64_t t);
+  inline void count_arrival(const Offer& offer, std::uint32_t cell, Time t);
+  inline void advance_population(std::int64_t t);
   void close(Row& row, std::int64_t t);
 
   // collector_requests.cpp: what becomes of a life.
   RequestRecord make_record(const Row& row, std::int64_t t, Outcome outcome) const;
   void finish(RequestRecord& record, std::uint32_t cell, std::int64_t first_token, std::int64_t delivered);
-  bool is_good(const RequestRecord& record) const;
+  inline bool is_good(const RequestRecord& record) const;
   void keep(const RequestRecord& record, std::uint32_t cell);
   void move_to_histograms();
 
   // collector_step.cpp: steps and gaps.
-  void count_chunks(const StepRecord& record, std::int64_t duration);
+  inline void count_chunks(const StepRecord& record, std::int64_t duration);
   void take_leavers(const StepPlan& plan, std::int64_t begin);
-  void count_decodes(const StepRecord& record, std::int64_t duration);
-  void settle_pending(std::int64_t first_end);
+  inline void count_decodes(const StepRecord& record, std::int64_t duration);
+  inline void settle_pending(std::int64_t first_end);
   void settle_leaving(std::int64_t t);
   void prune_maxima();
-  void count_work(const StepRecord& record);
-  void count_state(const StepRecord& record, std::int64_t duration);
+  inline void count_work(const StepRecord& record);
+  inline void count_state(const StepRecord& record, std::int64_t duration);
   void join_lock_step(Row& row, Handle handle, std::int64_t t);
   void leave_lock_step(Row& row, std::int64_t t);
   std::int32_t emitted_now(const Row& row) const;

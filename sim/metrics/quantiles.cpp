@@ -18,13 +18,19 @@ namespace {
 constexpr int kBits = 5;
 // Octaves of values from -1 (none), which has the first bucket, to 2^63.
 constexpr std::size_t kBuckets = std::size_t{65} << kBits;
-// Below it a bucket holds one value.
+// Below it a bucket holds one value: times that most requests do not have are all 0.
 constexpr std::size_t kEqualBuckets = std::size_t{kBits + 1} << kBits;
 
 std::size_t bucket_of(std::int64_t value) {
   // The upper bits of a double are a logarithmic scale, and cheaper than a search for the leading bit.
   const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(value + 2));
   return static_cast<std::size_t>(bits >> (52 - kBits)) - (std::size_t{1023} << kBits);
+}
+
+/// The value of a bucket that holds only one.
+std::int64_t value_of(std::size_t bucket) {
+  const std::uint64_t bits = (bucket + (std::size_t{1023} << kBits)) << (52 - kBits);
+  return static_cast<std::int64_t>(std::bit_cast<double>(bits)) - 2;
 }
 
 struct Position {
@@ -53,7 +59,7 @@ struct Sample {
   void ask() {
     none = std::exchange(counts[0], 0);
     count = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-    sum += static_cast<std::int64_t>(none);  // each of them was added as -1
+    sum -= count;  // each of them was added as one more
     if (count == 0) return;
     for (std::size_t s = 0; s < kStatistics; ++s) {
       const auto q = statistic_quantile(static_cast<Statistic>(s));
@@ -77,13 +83,15 @@ struct Sample {
   }
 };
 
-/// Order statistics of the sample's ranks; `candidates` are the values in wanted buckets, and maybe others.
+/// Order statistics of the sample's ranks; `candidates` are the values in wanted buckets of more than one
+/// value, and maybe others.
 std::vector<std::int64_t> select(const Sample& sample, std::span<const std::int64_t> candidates) {
-  // Buckets that hold a rank get a place in `gathered`; `cursor` says where their next value goes.
+  // These buckets get a place in `gathered`; `cursor` says where their next value goes.
   constexpr std::uint32_t kUnwanted = 0xffffffffu;
   std::vector<std::uint32_t> cursor(kBuckets, kUnwanted);
   std::size_t size = 0;
   sample.for_each_wanted([&](std::size_t b, std::size_t) {
+    if (b < kEqualBuckets) return;
     cursor[b] = static_cast<std::uint32_t>(size);
     size += sample.counts[b];
   });
@@ -95,16 +103,19 @@ std::vector<std::int64_t> select(const Sample& sample, std::span<const std::int6
   std::vector<std::int64_t> found;
   auto begin = gathered.begin();
   sample.for_each_wanted([&](std::size_t b, std::size_t before) {
-    const auto end = begin + sample.counts[b];
+    const std::size_t end = before + sample.counts[b];
     auto done = begin;  // everything before it is in its final place
-    while (found.size() < sample.ranks.size() && sample.ranks[found.size()] < before + sample.counts[b]) {
+    while (found.size() < sample.ranks.size() && sample.ranks[found.size()] < end) {
+      if (b < kEqualBuckets) {
+        found.push_back(value_of(b));
+        continue;
+      }
       const auto at = begin + static_cast<std::ptrdiff_t>(sample.ranks[found.size()] - before);
-      // Times that most requests do not have are all 0; a bucket of equal values is sorted as it stands.
-      if (b >= kEqualBuckets) std::nth_element(done, at, end);
-      done = at + 1;
+      std::nth_element(done, at, begin + sample.counts[b]);
       found.push_back(*at);
+      done = at + 1;
     }
-    begin = end;
+    if (b >= kEqualBuckets) begin += sample.counts[b];
   });
   return found;
 }
@@ -132,17 +143,36 @@ Summary summarise(const Sample& sample, std::span<const std::int64_t> candidates
   return summary;
 }
 
+/// Adds `value + 1` of all rows and of the marked ones, which is 0 for rows without a value. 128 bits for
+/// each would take as long as the rest of a pass, so that they are used only where 64 might not do.
+void add_sums(std::span<const std::int64_t> part, const std::uint8_t* mark, Sample& all, Sample& marked) {
+  std::uint64_t sum = 0;
+  std::uint64_t sum_marked = 0;
+  std::uint64_t seen = 0;
+  for (std::size_t r = 0; r < part.size(); ++r) {
+    const auto one_more = static_cast<std::uint64_t>(part[r] + 1);
+    seen |= one_more;
+    sum += one_more;
+    sum_marked += one_more & (std::uint64_t{0} - mark[r]);
+  }
+  if (std::bit_width(seen) + std::bit_width(part.size()) < 64) {
+    all.sum += sum;
+    marked.sum += sum_marked;
+    return;
+  }
+  for (std::size_t r = 0; r < part.size(); ++r) {
+    all.sum += part[r] + 1;
+    if (mark[r] != 0) marked.sum += part[r] + 1;
+  }
+}
+
 /// Counts the values of all rows and of the marked ones.
 void count(const MarkedColumn& column, Sample& all, Sample& marked) {
   std::array<std::array<std::uint32_t, 2>, kBuckets> counts{};  // by mark
   const std::uint8_t* mark = column.marks.data();
   for (const std::span<const std::int64_t> part : column.parts) {
-    for (const std::int64_t value : part) {
-      const std::int64_t is_marked = *mark++;
-      ++counts[bucket_of(value)][static_cast<std::size_t>(is_marked)];
-      all.sum += value;
-      marked.sum += value & -is_marked;
-    }
+    add_sums(part, mark, all, marked);
+    for (const std::int64_t value : part) ++counts[bucket_of(value)][*mark++];
   }
   for (std::size_t b = 0; b < kBuckets; ++b) {
     all.counts[b] = counts[b][0] + counts[b][1];
@@ -159,6 +189,14 @@ double sorted_quantile(std::span<const std::int64_t> sorted, double q) {
   return between(sorted[p.rank], sorted[next], p.part);
 }
 
+double quantile_of(std::span<std::int64_t> values, double q) {
+  FT_CHECK(!values.empty());
+  const Position p = position_of(q, values.size());
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(p.rank);
+  std::nth_element(values.begin(), at, values.end());
+  return between(*at, at + 1 == values.end() ? *at : *std::min_element(at + 1, values.end()), p.part);
+}
+
 MarkedSummaries exact_summaries(const MarkedColumn& column) {
   FT_CHECK(column.marks.size() < 0xffffffffu);
   Sample all;
@@ -168,7 +206,7 @@ MarkedSummaries exact_summaries(const MarkedColumn& column) {
   marked.ask();
   std::array<bool, kBuckets> wanted{};
   for (const Sample* sample : {&all, &marked})
-    sample->for_each_wanted([&](std::size_t b, std::size_t) { wanted[b] = true; });
+    sample->for_each_wanted([&](std::size_t b, std::size_t) { wanted[b] = b >= kEqualBuckets; });
   std::size_t size = 0;
   for (std::size_t b = 0; b < kBuckets; ++b) size += wanted[b] ? all.counts[b] : 0;
   // Without branches, since nobody can guess which values are wanted; the last place takes those that are

@@ -11,6 +11,9 @@ namespace foretoken {
 /// floor((n-1)q) and the next.
 double sorted_quantile(std::span<const std::int64_t> sorted, double q);
 
+/// The same of a sample in any order, which is reordered for it.
+double quantile_of(std::span<std::int64_t> values, double q);
+
 /// A column in parts, with -1 where a row has no value, and a mark (0 or 1) for each row.
 struct MarkedColumn {
   std::vector<std::span<const std::int64_t>> parts;

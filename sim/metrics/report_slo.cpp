@@ -98,9 +98,8 @@ std::vector<std::int64_t> Judge::values_by_arrival(Metric metric, const std::vec
 
 void Judge::judge_exact(SloResult& result, const std::vector<std::int64_t>& values) {
   if (result.slo.quantile) {
-    std::vector<std::int64_t> sorted = values;
-    std::sort(sorted.begin(), sorted.end());
-    result.value = sorted_quantile(sorted, *result.slo.quantile);
+    std::vector<std::int64_t> ordered = values;
+    result.value = quantile_of(ordered, *result.slo.quantile);
   } else {
     Wide sum = 0;
     for (const std::int64_t value : values) sum += value;

@@ -64,7 +64,7 @@ void TimeSeries::add(const SeriesSample& sample) {
   const std::int64_t begin = picoseconds(sample.begin);
   const std::int64_t end = begin + duration_of(sample, sample.repeats);
   // The last bucket comes first, so that buckets are as wide as they will be when the parts are laid.
-  move_to(end);
+  if (end < begin_ps_ || end >= end_ps_) move_to(end);
   if (begin >= begin_ps_) return add_part(*current_, sample, end - begin, sample.repeats);
   std::int64_t at = begin;
   std::int64_t repeats_done = 0;

@@ -41,7 +41,7 @@ class SyntheticSource final : public WorkloadSource {
 
   void add_kind(const ClassSpec& entry);
   void prepare();
-  void draw(std::uint64_t i);
+  inline void draw(std::uint64_t i);
   void share_prefix(const Kind& kind, std::uint64_t i);
   bool is_exhausted() const { return requests_max_ > 0 && counts_.offered >= requests_max_; }
 

@@ -2,10 +2,13 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/base/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/support/draw.hpp"
 
 using namespace foretoken;
 
@@ -113,4 +116,56 @@ TEST_CASE("members keep their order and are replaced in place", "[unit]") {
   CHECK(value.dump() == "{\"b\":3,\"a\":2,\"c\":[4]}");
   CHECK(value.find("d") == nullptr);
   CHECK(Json(1).find("d") == nullptr);
+}
+
+TEST_CASE("a plain line is read as the parser reads it, or left to the parser", "[property]") {
+  const std::vector<std::string> pieces{"\"a\"",
+                                        "\"b c\"",
+                                        "\"\\u0041\"",
+                                        "\"\xc3\xa4\"",
+                                        "\"a",
+                                        "0",
+                                        "17",
+                                        "-3",
+                                        "007",
+                                        "1.5",
+                                        "0.1234567890123456789",
+                                        "2.",
+                                        "1e3",
+                                        "1.5e-3",
+                                        "123456789012345678",
+                                        "9223372036854775808",
+                                        "[1,2]",
+                                        "[ 1 , 2.5 ]",
+                                        "[]",
+                                        "[1,]",
+                                        "[\"a\"]",
+                                        "{}",
+                                        "true",
+                                        "null",
+                                        ".5",
+                                        "0x1"};
+  std::int64_t read = 0;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    laws::Draw draw(seed, 0);
+    const auto blank = [&] { return std::string(draw.chance(0.2) ? " " : draw.chance(0.1) ? "\t\r" : ""); };
+    std::string text = blank() + "{";
+    for (std::int64_t n = draw.between(0, 4), i = 0; i < n; ++i) {
+      const std::string key = draw.chance(0.95) ? "k" + std::to_string(i) : "k0";
+      const auto piece = draw.chance(0.7) ? draw.pick({"0", "17", "\"a\"", "\"b c\"", "1.25", "0.1", "[1,2]"})
+                                          : pieces[static_cast<std::size_t>(draw.between(0, 25))];
+      text += (i > 0 ? "," : "") + blank() + "\"" + key + "\"" + blank() + ":" + blank() + piece + blank();
+    }
+    text += "}" + blank();
+    if (draw.chance(0.2)) text.erase(static_cast<std::size_t>(draw.between(0, std::ssize(text) - 1)), 1);
+    const std::optional<Json> plain = read_plain_line(text, 7);
+    if (!plain) continue;
+    INFO(text);
+    ++read;
+    const Json parsed = Json::parse(text, "t.jsonl");
+    CHECK(*plain == parsed);
+    CHECK(plain->line() == 7);
+    for (const auto& [key, value] : plain->as_object()) CHECK(value.line() == 7);
+  }
+  CHECK(read > 500);
 }

@@ -1,6 +1,7 @@
 #include "sim/metrics/histogram.hpp"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "sim/metrics/quantiles.hpp"
@@ -70,7 +71,37 @@ TEST_CASE("exact figures are those of the sorted sample", "[property]") {
     for (std::size_t s = 1; s < kStatistics; ++s) {
       const double q = *statistic_quantile(static_cast<Statistic>(s));
       CHECK(summary.value_ps[s] == sorted_quantile(values, q));
+      std::vector<std::int64_t> reversed(values.rbegin(), values.rend());
+      CHECK(quantile_of(reversed, q) == sorted_quantile(values, q));
     }
+  }
+}
+
+TEST_CASE("figures of a column are those of its parts, of marked rows and without the rows that have none",
+          "[property]") {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Draw draw(seed);
+    const std::int64_t most = draw.chance(0.3) ? 100 : std::int64_t{1} << draw.between(1, 62);
+    std::vector<std::int64_t> values;
+    std::vector<std::int64_t> marked;
+    std::vector<std::int64_t> column;
+    std::vector<std::uint8_t> marks;
+    for (std::int64_t n = draw.between(0, 2000); n > 0; --n) {
+      column.push_back(draw.chance(0.1) ? -1 : draw.between(0, most));
+      marks.push_back(draw.chance(0.4) ? 1 : 0);
+      if (column.back() < 0) continue;
+      values.push_back(column.back());
+      if (marks.back() != 0) marked.push_back(column.back());
+    }
+    const std::span<const std::int64_t> all(column);
+    const auto half = static_cast<std::size_t>(draw.between(0, std::ssize(column)));
+    const MarkedSummaries summaries = exact_summaries({{all.first(half), all.subspan(half)}, marks});
+    CHECK(summaries.all.value_ps == exact_summary(values).value_ps);
+    CHECK(summaries.marked.value_ps == exact_summary(marked).value_ps);
+    CHECK(summaries.all.count == std::ssize(values));
+    CHECK(summaries.marked.count == std::ssize(marked));
+    CHECK(summaries.all.excluded == std::ssize(column) - std::ssize(values));
+    CHECK(summaries.marked.excluded == std::count(marks.begin(), marks.end(), 1) - std::ssize(marked));
   }
 }
 
