@@ -91,6 +91,9 @@ FT_HOST_DEVICE constexpr std::uint32_t uniform(std::uint64_t key, std::uint32_t 
   return whole == 0 ? 1U : whole;
 }
 
+/// No score is further above its z: of the largest random number, log(1 - 2^-24) is -2^-24 or nearly.
+inline constexpr float kNoiseMax = 16.7F;
+
 /// log(x) of a positive normal number, within 2 units of the last place (after Cephes' logf).
 FT_HOST_DEVICE inline float log_exact(float x) {
   const std::uint32_t bits = bits_of(x);

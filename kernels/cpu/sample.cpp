@@ -85,14 +85,11 @@ std::uint32_t limit_of(const float* logits, std::int32_t vocabulary, const Sampl
   const bool has_top_p = params.top_p < 1.0F;
   if (params.top_k <= 0 && !has_top_p) return limit;
   auto& keys = scratch.keys;
-  keys.resize(static_cast<std::size_t>(vocabulary));
-  std::size_t count = 0;
+  keys.clear();
   for (std::int32_t i = 0; i < vocabulary; ++i) {
     const std::uint32_t key = key_of(scaled(logits[i], largest, inverse));
-    keys[count] = key;
-    count += key <= limit ? 1 : 0;
+    if (key <= limit) keys.push_back(key);
   }
-  keys.resize(count);
   if (params.top_k > 0) limit = top_k_limit(keys, params.top_k, limit);
   return has_top_p ? top_p_limit(scratch, params.top_p, limit) : limit;
 }
@@ -115,9 +112,15 @@ class Draw {
     std::uint32_t random[kTogether], may[kTogether], any = 0;
     for (std::int32_t i = 0; i < count; ++i) {
       z[i] = scaled(logits[first + i], largest_, inverse_);
-      random[i] = uniform(key_, static_cast<std::uint32_t>(first + i));
       may[i] = static_cast<std::uint32_t>(key_of(z[i]) <= limit_) &
-               static_cast<std::uint32_t>(may_reach(z[i], random[i], best_));
+               static_cast<std::uint32_t>(z[i] >= best_ - kNoiseMax);
+      any |= may[i];
+    }
+    if (any == 0) return;
+    any = 0;
+    for (std::int32_t i = 0; i < count; ++i) {
+      random[i] = uniform(key_, static_cast<std::uint32_t>(first + i));
+      may[i] &= static_cast<std::uint32_t>(may_reach(z[i], random[i], best_));
       any |= may[i];
     }
     for (std::int32_t i = 0; any != 0 && i < count; ++i) {
