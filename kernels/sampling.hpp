@@ -91,6 +91,9 @@ FT_HOST_DEVICE constexpr std::uint32_t uniform(std::uint64_t key, std::uint32_t 
   return whole == 0 ? 1U : whole;
 }
 
+/// No score is further above its z: of the largest random number, log(1 - 2^-24) is -2^-24 or nearly.
+inline constexpr float kNoiseMax = 16.7F;
+
 /// log(x) of a positive normal number, within 2 units of the last place (after Cephes' logf).
 FT_HOST_DEVICE inline float log_exact(float x) {
   const std::uint32_t bits = bits_of(x);
@@ -121,7 +124,8 @@ inline constexpr int kMassBits = 40;
 FT_HOST_DEVICE inline std::uint64_t mass_of(float z) {
   if (!(z > -28.0F)) return 0;
   const float t = add(multiply(z, 1.44269504088896341F), -0.5F);
-  const auto n = static_cast<std::int32_t>(t);  // the nearest whole number, since t is negative
+  // The nearest whole number, since t is negative.
+  const auto n = static_cast<std::int32_t>(t);
   const auto whole = static_cast<float>(n);
   float r = add(z, multiply(whole, -0.693359375F));
   r = add(r, multiply(whole, 2.12194440e-4F));
@@ -132,11 +136,9 @@ FT_HOST_DEVICE inline std::uint64_t mass_of(float z) {
   p = add(multiply(p, r), 1.6666665459e-1F);
   p = add(multiply(p, r), 5.0000001201e-1F);
   p = add(add(multiply(multiply(p, r), r), r), 1.0F);
-  // p lies in (1/2, 2): its 24 bits become a whole number, moved by the exponent.
-  const std::uint32_t bits = bits_of(p);
-  const int shift = kMassBits + n + static_cast<int>(bits >> 23) - 127 - 23;
-  const std::uint64_t mantissa = (bits & 0x7fffffU) | 0x800000U;
-  return shift >= 0 ? mantissa << shift : shift > -24 ? mantissa >> -shift : 0;
+  // p lies in (1/2, 2): its exponent is moved, which rounds nothing, and what is below a whole number is cut
+  // off.
+  return static_cast<std::uint64_t>(float_of(bits_of(p) + (static_cast<std::uint32_t>(n + kMassBits) << 23)));
 }
 
 /// A logit below the largest one, over the temperature: at most 0, and NaN for what is no number.
@@ -172,12 +174,14 @@ FT_HOST_DEVICE inline float score(float z, std::uint32_t random) {
 
 /// Whether the score may reach `best`; most tokens' cannot, and logarithms are what a draw costs. With u the
 /// random number, it can only where 1 - u <= -log(u) <= exp(z - best), and the next power of two is above the
-/// right side even when every rounding is against us.
+/// right side even when every rounding is against us. Without a branch, so that compilers make vectors of it.
 FT_HOST_DEVICE inline bool may_reach(float z, std::uint32_t random, float best) {
-  const float power = add(multiply(add(z, -best), 1.44F), 0.01F);
-  if (!(power < 0.0F)) return power >= 0.0F;
-  if (power < -25.0F) return false;
-  return 16777216U - random <= 1U << (24 + static_cast<int>(power));
+  float power = add(multiply(add(z, -best), 1.44F), 0.01F);
+  power = power > -60.0F ? power : -60.0F;
+  power = power < 60.0F ? power : 60.0F;
+  const std::int32_t exponent = 127 + 24 + static_cast<std::int32_t>(power);
+  return static_cast<float>(static_cast<std::int32_t>(16777216U - random)) <=
+         float_of(static_cast<std::uint32_t>(exponent) << 23);
 }
 
 /// Whether a row is only asked for its largest logit; an infinite one leaves nothing to draw either.

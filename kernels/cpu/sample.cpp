@@ -85,17 +85,64 @@ std::uint32_t limit_of(const float* logits, std::int32_t vocabulary, const Sampl
   const bool has_top_p = params.top_p < 1.0F;
   if (params.top_k <= 0 && !has_top_p) return limit;
   auto& keys = scratch.keys;
-  keys.resize(static_cast<std::size_t>(vocabulary));
-  std::size_t count = 0;
+  keys.clear();
   for (std::int32_t i = 0; i < vocabulary; ++i) {
     const std::uint32_t key = key_of(scaled(logits[i], largest, inverse));
-    keys[count] = key;
-    count += key <= limit ? 1 : 0;
+    if (key <= limit) keys.push_back(key);
   }
-  keys.resize(count);
   if (params.top_k > 0) limit = top_k_limit(keys, params.top_k, limit);
   return has_top_p ? top_p_limit(scratch, params.top_p, limit) : limit;
 }
+
+/// Logits looked at together: those of a few are all below what could win more often than not.
+constexpr std::int32_t kTogether = 64;
+
+/// The draw among the tokens up to `limit`.
+class Draw {
+ public:
+  Draw(const SampleParams& params, float largest, float inverse, std::uint32_t limit, std::int32_t favourite)
+      : key_(draw_key(params)), largest_(largest), inverse_(inverse), limit_(limit), token_(favourite) {
+    // The most probable token is always in, and a score to beat from the start.
+    best_ = score(0.0F, uniform(key_, static_cast<std::uint32_t>(favourite)));
+  }
+
+  /// Looks at the `count` logits from `first` on.
+  void look(const float* logits, std::int32_t first, std::int32_t count) {
+    float z[kTogether];
+    std::uint32_t random[kTogether], may[kTogether], any = 0;
+    for (std::int32_t i = 0; i < count; ++i) {
+      z[i] = scaled(logits[first + i], largest_, inverse_);
+      may[i] = static_cast<std::uint32_t>(key_of(z[i]) <= limit_) &
+               static_cast<std::uint32_t>(z[i] >= best_ - kNoiseMax);
+      any |= may[i];
+    }
+    if (any == 0) return;
+    any = 0;
+    for (std::int32_t i = 0; i < count; ++i) {
+      random[i] = uniform(key_, static_cast<std::uint32_t>(first + i));
+      may[i] &= static_cast<std::uint32_t>(may_reach(z[i], random[i], best_));
+      any |= may[i];
+    }
+    for (std::int32_t i = 0; any != 0 && i < count; ++i) {
+      if (may[i] == 0) continue;
+      const float s = score(z[i], random[i]);
+      if (s > best_ || (s == best_ && first + i < token_)) {
+        best_ = s;
+        token_ = first + i;
+      }
+    }
+  }
+
+  std::int32_t token() const { return token_; }
+
+ private:
+  std::uint64_t key_;
+  float largest_;
+  float inverse_;
+  std::uint32_t limit_;
+  std::int32_t token_;
+  float best_;
+};
 
 }  // namespace
 
@@ -106,22 +153,11 @@ std::int32_t sample_row(const float* logits, std::int32_t vocabulary, const Samp
   if (is_greedy(params, largest)) return favourite;
   const float inverse = divide(1.0F, params.temperature);
   const std::uint32_t limit = limit_of(logits, vocabulary, params, largest, inverse, scratch);
-  const std::uint64_t key = draw_key(params);
-  // The most probable token is always in, and a score to beat from the start.
-  std::int32_t token = favourite;
-  float best = score(0.0F, uniform(key, static_cast<std::uint32_t>(favourite)));
-  for (std::int32_t i = 0; i < vocabulary; ++i) {
-    const float z = scaled(logits[i], largest, inverse);
-    if (key_of(z) > limit) continue;
-    const std::uint32_t random = uniform(key, static_cast<std::uint32_t>(i));
-    if (!may_reach(z, random, best)) continue;
-    const float s = score(z, random);
-    if (s > best || (s == best && i < token)) {
-      best = s;
-      token = i;
-    }
-  }
-  return token;
+  Draw draw(params, largest, inverse, limit, favourite);
+  std::int32_t i = 0;
+  for (; i + kTogether <= vocabulary; i += kTogether) draw.look(logits, i, kTogether);
+  if (i < vocabulary) draw.look(logits, i, vocabulary - i);
+  return draw.token();
 }
 
 }  // namespace foretoken::cpu

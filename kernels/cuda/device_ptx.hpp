@@ -105,7 +105,9 @@ __device__ __forceinline__ std::uint8_t to_fp8(float x) {
 #endif
 }
 __device__ __forceinline__ float fp8_to_float(std::uint8_t code) {
-  return __uint_as_float(foretoken::cuda::fp8_to_bits(code));
+  const float x =
+      __uint_as_float(foretoken::cuda::fp8_small_bits(code)) * 1.329227995784915872903807060280344576e36F;
+  return (code & 0x7fU) == 0x7fU ? __uint_as_float(0x7fc00000U) : x;
 }
 __device__ __forceinline__ std::int8_t to_int8(float x) {
   return static_cast<std::int8_t>(min(127, max(-127, __float2int_rn(x))));

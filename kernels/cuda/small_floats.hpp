@@ -42,4 +42,9 @@ FT_HOST_DEVICE constexpr std::uint32_t fp8_to_bits(std::uint8_t code) {
   return sign | (exponent + 120U) << 23 | mantissa << 20;
 }
 
+/// Bits of a float that is 2^-120 times the number of an e4m3 code other than NaN: a product away from it.
+FT_HOST_DEVICE constexpr std::uint32_t fp8_small_bits(std::uint8_t code) {
+  return static_cast<std::uint32_t>(code & 0x80U) << 24 | static_cast<std::uint32_t>(code & 0x7fU) << 20;
+}
+
 }  // namespace foretoken::cuda

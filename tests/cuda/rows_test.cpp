@@ -209,6 +209,7 @@ TEST_CASE("e4m3 codes convert back to themselves, and numbers to the nearest cod
     const auto byte = static_cast<std::uint8_t>(code);
     if ((code & 0x7f) == 0x7f) continue;
     CHECK(fp8_from_bits(fp8_to_bits(byte)) == byte);
+    CHECK(std::bit_cast<float>(fp8_small_bits(byte)) * 0x1p120F == std::bit_cast<float>(fp8_to_bits(byte)));
   }
   CHECK(std::bit_cast<float>(fp8_to_bits(0x7e)) == 448.0F);
   CHECK(std::bit_cast<float>(fp8_to_bits(0x01)) == 0.001953125F);

@@ -225,6 +225,7 @@ TEST_CASE("the short cut never leaves out a token that would win", "[property]")
     reached += reaches ? 1 : 0;
   }
   CHECK(passed < 3 * reached);
+  CHECK(sampling::score(0.0F, 0xffffffU) < sampling::kNoiseMax);
 }
 
 TEST_CASE("tokens outside what sorting allows are never drawn", "[property]") {
@@ -277,7 +278,7 @@ TEST_CASE("logarithm and exponential are near the library's") {
   CHECK(sampling::mass_of(std::nanf("")) == 0);
 }
 
-TEST_CASE("what a row costs on the CPU") {
+TEST_CASE("what a row costs on the CPU", "[.cost]") {
   Numbers draw{1};
   const std::vector<float> logits = draw_logits(draw, 128256, 10.0F);
   const std::pair<const char*, SampleParams> kinds[] = {{"greedy", {}},

@@ -295,7 +295,7 @@ TEST_CASE("kernels that wait for nobody run without switches") {
   WARN("launch of one block of 256 threads: " << took.count() / 1000 << " us");
 }
 
-TEST_CASE("what a switch costs") {
+TEST_CASE("what a switch costs", "[.cost]") {
   std::vector<float> in(128, 1.0F), out(1);
   FT_LAUNCH(block_sum, 1, 128, 512, nullptr, in.data(), out.data(), Defect::none);
   const auto before = simt::counters();
