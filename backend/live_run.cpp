@@ -69,8 +69,17 @@ LiveRun run_live(const Scenario& scenario, DeviceModel& model, Observer* watcher
   limits.horizon = after(Time{}, scenario.horizon);
   limits.stop = stop;
   clock.restart();
-  const RunResult ran = run(*source, engines, clock, nullptr, limits);
-  collector.finish_run(ran.end);
+  Time end{};
+  try {
+    const RunResult ran = run(*source, engines, clock, nullptr, limits);
+    end = ran.end;
+    result.stopped = ran.stopped;
+  } catch (const DeviceError& error) {
+    // What was measured before is worth as much as ever.
+    end = clock.now();
+    result.lost = error.what();
+  }
+  collector.finish_run(end);
   ScenarioCost priced;
   priced.shape = scenario.shape;
   priced.evidence = "live on " + model.place();
@@ -81,7 +90,6 @@ LiveRun run_live(const Scenario& scenario, DeviceModel& model, Observer* watcher
   result.context.names = {source->names().slo_classes, source->names().tenants, source->names().sources};
   result.report = make_report(collector, result.context);
   result.wakes = clock.wakes();
-  result.stopped = ran.stopped;
   return result;
 }
 

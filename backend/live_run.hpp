@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 
 #include "backend/decoder.hpp"
 #include "backend/run_recorder.hpp"
@@ -20,6 +21,8 @@ struct LiveRun {
   /// How late the clock came back from its waits.
   WakeStatistics wakes;
   bool stopped = false;
+  /// Why the device went away, where it did: the report holds what was done before.
+  std::string lost;
 };
 
 /// What the decoder of a live run holds, for sequences of at most `tokens_max` tokens.

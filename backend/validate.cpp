@@ -157,6 +157,7 @@ class Validator {
       say("validate: live at " + short_number(100 * load) + " % (" + short_number(rate_per_s) +
           " req/s), run " + std::to_string(repeat + 1) + " of " + std::to_string(options_.repeats));
       const LiveRun live = run_live(at_rate(scenario_, rate_per_s), model_, nullptr, options_.stop);
+      if (!live.lost.empty()) throw DeviceError(live.lost);
       result_.stopped = live.stopped;
       if (live.stopped) break;
       judge_plans(live.recorder);

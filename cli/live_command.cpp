@@ -44,6 +44,7 @@ struct CalibrateOptionSet {
 Json live_document(const LiveRun& run) {
   Json document = report_json(run.report, run.context);
   if (run.stopped) document.set("interrupted", true);
+  if (!run.lost.empty()) document.set("device_error", run.lost);
   return document;
 }
 
@@ -81,6 +82,7 @@ int run_live_command(const LiveOptionSet& options) {
     if (form == "csv") return report_csv(run.report);
     return report_table(run.report, run.context, {table_columns(), wants_color(options.common)});
   });
+  if (!run.lost.empty()) throw DeviceError(run.lost + "; the report holds what was done before");
   if (run.stopped) return kExitInterrupted;
   return run.report.all_pass() ? kExitOk : kExitFinding;
 }

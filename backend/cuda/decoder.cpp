@@ -39,19 +39,24 @@ std::int64_t pages_for(std::int64_t tokens, std::int32_t block_tokens) {
   return (tokens + block_tokens - 1) / block_tokens;
 }
 
-/// Kernels and libraries speak of themselves; whoever drives the backend knows devices.
+}  // namespace
+
 template <class Work>
-void translated(const Work& work) {
+void CudaDecoder::noting_loss(const Work& work) {
+  // Kernels and libraries speak of themselves; whoever drives the backend knows devices.
   try {
     work();
+  } catch (const DeviceError&) {
+    is_lost_ = true;
+    throw;
   } catch (const cuda::LaunchError& error) {
+    is_lost_ = true;
     throw DeviceError(error.what());
   } catch (const cuda::LibraryError& error) {
+    is_lost_ = true;
     throw DeviceError(error.what());
   }
 }
-
-}  // namespace
 
 CudaDecoder::CudaDecoder(Runtime<Cuda>& runtime, const Weights<Cuda>& weights, cuda::KvType kv_type,
                          const DecoderOptions& options)
@@ -75,7 +80,7 @@ CudaDecoder::CudaDecoder(Runtime<Cuda>& runtime, const Weights<Cuda>& weights, c
 }
 
 void CudaDecoder::launch(const StepWork& work) {
-  translated([&] { start(work); });
+  noting_loss([&] { start(work); });
 }
 
 void CudaDecoder::start(const StepWork& work) {
@@ -148,13 +153,7 @@ void CudaDecoder::forward() {
 
 void CudaDecoder::finish() {
   // A lost device answers nothing any more; whoever ends the run joins its last step once more.
-  if (is_lost_) return;
-  try {
-    translated([&] { runtime_->synchronize(done_); });
-  } catch (...) {
-    is_lost_ = true;
-    throw;
-  }
+  if (!is_lost_) noting_loss([&] { runtime_->synchronize(done_); });
 }
 
 std::span<const std::int32_t> CudaDecoder::sampled() const {

@@ -29,6 +29,8 @@ class CudaDecoder final : public Decoder {
     CudaHandle graph{nullptr, nullptr};
   };
 
+  template <class Work>
+  void noting_loss(const Work& work);
   void start(const StepWork& work);
   void swap(const StepWork& work);
   void copy_blocks(const BlockCopies& copies, const std::byte* source, std::byte* target) const;
