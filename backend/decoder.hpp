@@ -50,8 +50,11 @@ class Decoder {
 class DeviceModel {
  public:
   virtual ~DeviceModel() = default;
+  /// The model that it runs.
   virtual const ModelShape& shape() const = 0;
+  /// How its matrices are stored.
   virtual Precision weight_precision() const = 0;
+  /// How its keys and values are stored.
   virtual Precision kv_precision() const = 0;
   /// What runs it, as reports say: "this machine's CPU".
   virtual std::string place() const = 0;

@@ -115,8 +115,8 @@ void LiveExecutor::add_sequence(Slot slot, std::int32_t context, std::int32_t to
     work_.rows.tokens.push_back(known_token(sequence, position));
     work_.rows.positions.push_back(position);
     work_.rows.kv_slots.push_back(std::int64_t{table[static_cast<std::size_t>(position / block_tokens)]} *
-                                 block_tokens +
-                             position % block_tokens);
+                                      block_tokens +
+                                  position % block_tokens);
   }
   row.context = context + tokens;
   const std::int32_t pages = (row.context + block_tokens - 1) / block_tokens;
@@ -149,7 +149,8 @@ void LiveExecutor::add_dead_row(std::span<const std::int32_t> table, std::int32_
   work_.rows.kv_slots.push_back(-1);
   const auto pages = static_cast<std::size_t>((context + options_.block_tokens - 1) / options_.block_tokens);
   const std::size_t own = std::min(pages, table.size());
-  work_.rows.pages.insert(work_.rows.pages.end(), table.begin(), table.begin() + static_cast<std::ptrdiff_t>(own));
+  work_.rows.pages.insert(work_.rows.pages.end(), table.begin(),
+                          table.begin() + static_cast<std::ptrdiff_t>(own));
   work_.rows.pages.insert(work_.rows.pages.end(), pages - own, blocks_.dummy_block());
   work_.rows.close_sequence(context);
   work_.rows.sampled.push_back(work_.rows.rows() - 1);

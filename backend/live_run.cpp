@@ -40,8 +40,7 @@ DecoderOptions decoder_options(const Scenario& scenario, std::int32_t tokens_max
 LiveRun run_live(const Scenario& scenario, DeviceModel& model, Observer* watcher,
                  const std::atomic<bool>* stop, const AnswerSink& answers) {
   if (scenario.capacity.transfers_overlap)
-    throw InputError(
-        "live runs copy within steps: expected serial transfers, found overlapping ones");
+    throw InputError("live runs copy within steps: expected serial transfers, found overlapping ones");
   const std::unique_ptr<WorkloadSource> source = make_source(scenario.workload);
   Scheduler scheduler(scenario.policy(), scenario.capacity, {.columns = true, .fast_paths = true});
   WallClock clock(stop);

@@ -32,8 +32,8 @@ DecoderOptions decoder_options(const Scenario& scenario, std::int32_t tokens_max
 using AnswerSink = std::function<void(RequestId, std::span<const std::int32_t>)>;
 
 /// Runs a scenario in wall-clock time: the very scheduler and engine of a simulation, on kernels instead of
-/// prices. `watcher` (a step log, say), `stop` and `answers` may be null. InputError where the scenario asks for what
-/// live runs have not.
+/// prices. `watcher` (a step log, say), `stop` and `answers` may be null. InputError where the scenario asks
+/// for what live runs have not.
 LiveRun run_live(const Scenario& scenario, DeviceModel& model, Observer* watcher,
                  const std::atomic<bool>* stop, const AnswerSink& answers = nullptr);
 

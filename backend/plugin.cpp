@@ -54,7 +54,8 @@ DevicePlugin& load(PluginKind kind) {
     using Entry = DevicePlugin* (*)(const char*);
     const auto entry = reinterpret_cast<Entry>(::dlsym(library, kPluginSymbol));
     DevicePlugin* const plugin = entry == nullptr ? nullptr : entry(plugin_build());
-    if (plugin == nullptr) throw DeviceError(prefix + file.string() + " is of another build than the program");
+    if (plugin == nullptr)
+      throw DeviceError(prefix + file.string() + " is of another build than the program");
     return *plugin;
   }
   throw DeviceError(prefix + "no " + name.file + " in " + looked +
@@ -71,8 +72,9 @@ DevicePlugin& open_plugin(PluginKind kind) {
 }
 
 const char* plugin_build() {
-  static const std::string text = std::string(build_info().version) + " " + std::string(build_info().compiler) +
-                                  " " + std::string(build_info().git_hash);
+  static const std::string text = std::string(build_info().version) + " " +
+                                  std::string(build_info().compiler) + " " +
+                                  std::string(build_info().git_hash);
   return text.c_str();
 }
 

@@ -34,7 +34,8 @@ double activation_bytes(const ModelShape& shape, ElementType type, const Decoder
 MemoryNeeds needs_of(const ModelShape& shape, ElementType type, const DecoderOptions& options) {
   MemoryNeeds needs = weights_memory(shape, type);
   // With each block its number in a list.
-  const double block = count(static_cast<std::int64_t>(kv_layout(shape, type, options.block_tokens).block_bytes())) + 4;
+  const double block =
+      count(static_cast<std::int64_t>(kv_layout(shape, type, options.block_tokens).block_bytes())) + 4;
   const MemoryNeeds pools = {{"KV pool", (count(options.kv_blocks) + 1) * block},
                              {"swap pool", count(options.host_blocks) * block},
                              {"activations", activation_bytes(shape, type, options)}};

@@ -28,7 +28,8 @@ class CpuDecoder final : public Decoder {
       : runtime_(&runtime),
         block_bytes_(kv_layout(weights.shape, weights.type, options.block_tokens).block_bytes()),
         is_beside_(options.depth > 0),
-        pool_(runtime.allocate(static_cast<std::size_t>(options.kv_blocks + 1) * block_bytes_, "the KV pool")),
+        pool_(
+            runtime.allocate(static_cast<std::size_t>(options.kv_blocks + 1) * block_bytes_, "the KV pool")),
         host_pool_(
             runtime.allocate(static_cast<std::size_t>(options.host_blocks) * block_bytes_, "the swap pool")),
         transformer_(runtime, weights, kv_layout(weights.shape, weights.type, options.block_tokens),

@@ -13,8 +13,8 @@ namespace foretoken {
 /// A model on this machine's processors: a thread team and seeded weights.
 class CpuModel final : public DeviceModel {
  public:
-  /// DeviceError when memory is short; `threads` 0 takes all usable processors. Once `stop` is set the weights
-  /// stay as they are, and nothing may be run with them.
+  /// DeviceError when memory is short; `threads` 0 takes all usable processors. Once `stop` is set the
+  /// weights stay as they are, and nothing may be run with them.
   CpuModel(const ModelShape& shape, ElementType type, int threads, std::uint64_t seed,
            const std::atomic<bool>* stop = nullptr);
 

@@ -7,8 +7,8 @@
 
 namespace foretoken {
 
-Stages<Cpu>::Stages(Runtime<Cpu>& runtime, const Weights<Cpu>& weights, const cpu::KvLayout& layout, void* pool,
-                    std::int32_t positions_max)
+Stages<Cpu>::Stages(Runtime<Cpu>& runtime, const Weights<Cpu>& weights, const cpu::KvLayout& layout,
+                    void* pool, std::int32_t positions_max)
     : runtime_(&runtime),
       weights_(&weights),
       kernels_(&cpu::kernels()),
@@ -88,8 +88,7 @@ void Stages<Cpu>::embed(const cpu::Team& team) const {
   kernels_->embed(args, team.share);
 }
 
-void Stages<Cpu>::norm(const float* weight, const std::int32_t* row_index, int rows,
-                            cpu::Share share) const {
+void Stages<Cpu>::norm(const float* weight, const std::int32_t* row_index, int rows, cpu::Share share) const {
   cpu::RmsNormArgs args;
   args.rows = rows;
   args.dim = weights_->shape.hidden;
@@ -113,8 +112,8 @@ void Stages<Cpu>::spread_bias(const float* bias, cpu::Share share) const {
 }
 
 void Stages<Cpu>::product(const cpu::PackedMatrix& matrix, const cpu::Buffer& x, std::int64_t x_stride,
-                               const cpu::Buffer& y, std::int64_t y_stride, cpu::Epilogue epilogue, int rows,
-                               cpu::Share share) const {
+                          const cpu::Buffer& y, std::int64_t y_stride, cpu::Epilogue epilogue, int rows,
+                          cpu::Share share) const {
   cpu::ProductArgs args;
   args.weights = matrix;
   args.rows = rows;

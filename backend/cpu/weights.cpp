@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-
 namespace foretoken {
 namespace {
 
@@ -120,8 +119,8 @@ class Packer {
   const std::atomic<bool>* stop_;
 };
 
-Weights<Cpu> pack_weights(const ModelShape& shape, ElementType type, TensorSource& source, Runtime<Cpu>& runtime,
-                          const std::atomic<bool>* stop) {
+Weights<Cpu> pack_weights(const ModelShape& shape, ElementType type, TensorSource& source,
+                          Runtime<Cpu>& runtime, const std::atomic<bool>* stop) {
   Weights<Cpu> weights;
   weights.shape = shape;
   weights.type = type;
@@ -147,8 +146,8 @@ std::size_t weight_bytes(const ModelShape& shape, ElementType type) {
   return counting.used();
 }
 
-Weights<Cpu> random_weights(const ModelShape& shape, ElementType type, std::uint64_t seed, Runtime<Cpu>& runtime,
-                            const std::atomic<bool>* stop) {
+Weights<Cpu> random_weights(const ModelShape& shape, ElementType type, std::uint64_t seed,
+                            Runtime<Cpu>& runtime, const std::atomic<bool>* stop) {
   const std::unique_ptr<TensorSource> source = random_tensors(seed, runtime);
   return pack_weights(shape, type, *source, runtime, stop);
 }

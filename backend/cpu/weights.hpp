@@ -18,10 +18,10 @@ struct DeviceTypes<Cpu> {
 };
 
 /// Seeded random weights: each number is a pure function of (seed, tensor name, position), the same for every
-/// element type before rounding. DeviceError when memory is short. Once `stop` is set (it may be null) the rest
-/// is left as it is.
-Weights<Cpu> random_weights(const ModelShape& shape, ElementType type, std::uint64_t seed, Runtime<Cpu>& runtime,
-                            const std::atomic<bool>* stop = nullptr);
+/// element type before rounding. DeviceError when memory is short. Once `stop` is set (it may be null) the
+/// rest is left as it is.
+Weights<Cpu> random_weights(const ModelShape& shape, ElementType type, std::uint64_t seed,
+                            Runtime<Cpu>& runtime, const std::atomic<bool>* stop = nullptr);
 
 /// Bytes that a model's weights take.
 std::size_t weight_bytes(const ModelShape& shape, ElementType type);

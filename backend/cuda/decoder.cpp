@@ -11,8 +11,8 @@ namespace {
 /// Largest decode batch that is recorded; above it a step is long enough to hide its launches.
 constexpr int kBucketMax = 512;
 
-/// The batch size that a decode step of `rows` is filled up to: 1, 2, 4, 8, then by 8, by 32 from 128 on. Dead rows
-/// cost their share of the products and nothing in attention.
+/// The batch size that a decode step of `rows` is filled up to: 1, 2, 4, 8, then by 8, by 32 from 128 on.
+/// Dead rows cost their share of the products and nothing in attention.
 int bucket_of(int rows) {
   for (int size = 1; size <= 8; size *= 2)
     if (rows <= size) return size;
@@ -106,8 +106,8 @@ void CudaDecoder::copy_blocks(const BlockCopies& copies, const std::byte* source
 
 void CudaDecoder::swap(const StepWork& work) {
   if (work.copies_out.empty() && work.copies_in.empty()) return;
-  // The step before has ended, so the blocks are whole. Copies out come first: what they save may be overwritten
-  // by anything after them.
+  // The step before has ended, so the blocks are whole. Copies out come first: what they save may be
+  // overwritten by anything after them.
   copy_blocks(work.copies_out, pool_.data(), host_pool_.data());
   copy_blocks(work.copies_in, host_pool_.data(), pool_.data());
   runtime_->record(swapped_, runtime_->copies());

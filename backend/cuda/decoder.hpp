@@ -9,8 +9,8 @@
 namespace foretoken {
 
 /// Pools and transformer on a CUDA device. Decode steps run as recorded graphs, one for each of a few batch
-/// sizes, smaller batches filled up with dead rows; steps with chunks are launched kernel by kernel. Swaps run on
-/// a stream of their own, and the step waits for them.
+/// sizes, smaller batches filled up with dead rows; steps with chunks are launched kernel by kernel. Swaps
+/// run on a stream of their own, and the step waits for them.
 class CudaDecoder final : public Decoder {
  public:
   /// `runtime` and `weights` must outlive it. DeviceError when memory is short.

@@ -9,12 +9,9 @@ namespace {
 
 cuda::WeightType weight_type(Precision precision) {
   switch (precision) {
-    case Precision::f32:
-      return cuda::WeightType::f32;
-    case Precision::bf16:
-      return cuda::WeightType::bf16;
-    case Precision::int8:
-      return cuda::WeightType::int8;
+    case Precision::f32: return cuda::WeightType::f32;
+    case Precision::bf16: return cuda::WeightType::bf16;
+    case Precision::int8: return cuda::WeightType::int8;
     default:
       throw InputError("CUDA backend: expected weights of f32, bf16 or int8, found " +
                        std::string(precision_name(precision)));
@@ -23,14 +20,10 @@ cuda::WeightType weight_type(Precision precision) {
 
 cuda::KvType kv_type(Precision precision) {
   switch (precision) {
-    case Precision::f32:
-      return cuda::KvType::f32;
-    case Precision::bf16:
-      return cuda::KvType::bf16;
-    case Precision::int8:
-      return cuda::KvType::int8;
-    case Precision::fp8:
-      return cuda::KvType::fp8;
+    case Precision::f32: return cuda::KvType::f32;
+    case Precision::bf16: return cuda::KvType::bf16;
+    case Precision::int8: return cuda::KvType::int8;
+    case Precision::fp8: return cuda::KvType::fp8;
     default:
       throw InputError("CUDA backend: expected KV of f32, bf16, int8 or fp8, found " +
                        std::string(precision_name(precision)));
@@ -44,8 +37,8 @@ const ModelShape& checked(const ModelShape& shape) {
   return shape;
 }
 
-Weights<Cuda> seeded_weights(const ModelShape& shape, const PluginModelOptions& options, Runtime<Cuda>& runtime,
-                             Runtime<Cpu>& host) {
+Weights<Cuda> seeded_weights(const ModelShape& shape, const PluginModelOptions& options,
+                             Runtime<Cuda>& runtime, Runtime<Cpu>& host) {
   const std::unique_ptr<TensorSource> source = random_tensors(options.seed, host);
   return upload_weights(checked(shape), weight_type(options.weight_precision), *source, runtime, host);
 }

@@ -12,8 +12,8 @@ namespace foretoken {
 /// A model on a CUDA device or its emulation.
 class CudaModel final : public DeviceModel {
  public:
-  /// Seeded random weights. InputError where there are no kernels for the model or the precisions, DeviceError
-  /// where there is no device or its memory is short.
+  /// Seeded random weights. InputError where there are no kernels for the model or the precisions,
+  /// DeviceError where there is no device or its memory is short.
   CudaModel(const ModelShape& shape, const PluginModelOptions& options);
 
   const ModelShape& shape() const override { return weights_.shape; }

@@ -52,9 +52,9 @@ class CudaMemory {
 /// A moment in a stream, or recorded work to be run again; owned.
 using CudaHandle = std::unique_ptr<void, void (*)(void*)>;
 
-/// A CUDA device, or its emulation: two source files implement these members, one for each plugin. Streams keep
-/// the order of what is submitted to them; nothing else is ordered but by events. Every refusal is a DeviceError
-/// that names call and reason.
+/// A CUDA device, or its emulation: two source files implement these members, one for each plugin. Streams
+/// keep the order of what is submitted to them; nothing else is ordered but by events. Every refusal is a
+/// DeviceError that names call and reason.
 template <>
 class Runtime<Cuda> {
  public:
@@ -80,6 +80,7 @@ class Runtime<Cuda> {
   /// Zeroes device memory when the stream comes to it.
   void zero(void* target, std::size_t bytes, cuda::Stream stream) const;
 
+  /// An event that nothing has been recorded in.
   CudaHandle make_event() const;
   /// `event` is everything submitted to `stream` so far.
   void record(const CudaHandle& event, cuda::Stream stream) const;

@@ -21,7 +21,9 @@ std::string mebibytes(std::size_t bytes) { return std::to_string(bytes >> 20) + 
 void free_device(void* data) { static_cast<void>(cudaFree(data)); }
 void free_host(void* data) { static_cast<void>(cudaFreeHost(data)); }
 void destroy_event(void* event) { static_cast<void>(cudaEventDestroy(static_cast<cudaEvent_t>(event))); }
-void destroy_graph(void* graph) { static_cast<void>(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph))); }
+void destroy_graph(void* graph) {
+  static_cast<void>(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)));
+}
 
 cudaEvent_t event_of(const CudaHandle& event) { return static_cast<cudaEvent_t>(event.get()); }
 
@@ -29,8 +31,8 @@ std::string clocks_text(int device) {
   int kilohertz = 0, memory_kilohertz = 0;
   static_cast<void>(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, device));
   static_cast<void>(cudaDeviceGetAttribute(&memory_kilohertz, cudaDevAttrMemoryClockRate, device));
-  return "up to " + std::to_string(kilohertz / 1000) + " MHz, memory " + std::to_string(memory_kilohertz / 1000) +
-         " MHz";
+  return "up to " + std::to_string(kilohertz / 1000) + " MHz, memory " +
+         std::to_string(memory_kilohertz / 1000) + " MHz";
 }
 
 CudaFacts facts_of(int device) {
@@ -57,9 +59,10 @@ void open_device() {
   static_cast<void>(cudaGetLastError());
   // Without a driver the call fails and leaves the count as it was.
   if (error != cudaSuccess || count <= 0)
-    throw DeviceError(std::string("CUDA: no device: ") +
-                      (error == cudaSuccess ? "none is visible" : cudaGetErrorString(error)) +
-                      "; --backend cuda-emulated runs without one, --backend cpu on this machine's processors");
+    throw DeviceError(
+        std::string("CUDA: no device: ") +
+        (error == cudaSuccess ? "none is visible" : cudaGetErrorString(error)) +
+        "; --backend cuda-emulated runs without one, --backend cpu on this machine's processors");
   check(cudaSetDevice(0), "cudaSetDevice");
 }
 
@@ -74,8 +77,9 @@ Runtime<Cuda>::Runtime(int) {
   open_device();
   facts_ = facts_of(0);
   if (facts_.capability < 80)
-    throw DeviceError("CUDA: " + facts_.name + " has compute capability " + std::to_string(facts_.capability / 10) +
-                      "." + std::to_string(facts_.capability % 10) + ": expected 8.0 or later");
+    throw DeviceError("CUDA: " + facts_.name + " has compute capability " +
+                      std::to_string(facts_.capability / 10) + "." + std::to_string(facts_.capability % 10) +
+                      ": expected 8.0 or later");
   check(cudaStreamCreateWithFlags(&steps_, cudaStreamNonBlocking), "cudaStreamCreate");
   check(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreate");
   state_ = std::make_unique<State>();
@@ -98,8 +102,8 @@ CudaMemory Runtime<Cuda>::allocate(std::size_t bytes, const std::string& purpose
     static_cast<void>(cudaGetLastError());
     std::size_t free = 0, total = 0;
     static_cast<void>(cudaMemGetInfo(&free, &total));
-    throw DeviceError("CUDA: no memory for " + purpose + ": " + mebibytes(bytes) + " asked, " + mebibytes(free) +
-                      " of " + mebibytes(total) + " free");
+    throw DeviceError("CUDA: no memory for " + purpose + ": " + mebibytes(bytes) + " asked, " +
+                      mebibytes(free) + " of " + mebibytes(total) + " free");
   }
   check(error, "cudaMalloc");
   return CudaMemory(data, bytes, free_device);

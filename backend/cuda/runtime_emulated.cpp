@@ -29,7 +29,8 @@ std::size_t& bytes_in_use() {
 constexpr std::size_t kHeader = 256;
 
 void* take(std::size_t bytes) {
-  auto* piece = static_cast<std::byte*>(std::aligned_alloc(kHeader, (bytes + 2 * kHeader - 1) / kHeader * kHeader));
+  auto* piece =
+      static_cast<std::byte*>(std::aligned_alloc(kHeader, (bytes + 2 * kHeader - 1) / kHeader * kHeader));
   if (piece == nullptr) return nullptr;
   std::memcpy(piece, &bytes, sizeof bytes);
   std::memset(piece + kHeader, kPoison, bytes);
@@ -109,12 +110,17 @@ void Runtime<Cuda>::zero(void* target, std::size_t bytes, cuda::Stream stream) c
 }
 
 CudaHandle Runtime<Cuda>::make_event() const {
-  return CudaHandle(new cuda::simt::Event, [](void* event) { delete static_cast<cuda::simt::Event*>(event); });
+  return CudaHandle(new cuda::simt::Event,
+                    [](void* event) { delete static_cast<cuda::simt::Event*>(event); });
 }
 
-void Runtime<Cuda>::record(const CudaHandle& event, cuda::Stream stream) const { event_of(event) = stream->record(); }
+void Runtime<Cuda>::record(const CudaHandle& event, cuda::Stream stream) const {
+  event_of(event) = stream->record();
+}
 
-void Runtime<Cuda>::wait(cuda::Stream stream, const CudaHandle& event) const { stream->wait(event_of(event)); }
+void Runtime<Cuda>::wait(cuda::Stream stream, const CudaHandle& event) const {
+  stream->wait(event_of(event));
+}
 
 void Runtime<Cuda>::synchronize(const CudaHandle& event) const {
   state_->count_wait();

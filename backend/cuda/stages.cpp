@@ -7,30 +7,14 @@
 #include "kernels/cpu/kernels.hpp"
 #include "kernels/cuda/attention_simple.hpp"
 #include "kernels/cuda/embed.hpp"
-#include "kernels/cuda/int8_product.hpp"
 #include "kernels/cuda/rms_norm.hpp"
 #include "kernels/cuda/rope_kv.hpp"
 #include "kernels/cuda/sample.hpp"
 #include "kernels/cuda/silu_mul.hpp"
-#include "kernels/cuda/skinny_product.hpp"
 #include "sim/base/check.hpp"
 
 namespace foretoken {
 namespace {
-
-/// The largest workspace that any product of the model asks for.
-std::size_t workspace_bytes(const Weights<Cuda>& weights) {
-  std::size_t most = 0;
-  const auto count = [&most](const CudaMatrix& matrix) {
-    const bool is_int8 = matrix.type == cuda::WeightType::int8;
-    most = std::max(most, is_int8 ? cuda::int8_workspace_bytes(matrix.int8_plan, matrix.columns)
-                                  : cuda::skinny_workspace_bytes(matrix.plan));
-  };
-  count(weights.head);
-  for (const LayerWeights<Cuda>& layer : weights.layers)
-    for (const CudaMatrix* matrix : {&layer.qkv, &layer.output, &layer.gate_up, &layer.down}) count(*matrix);
-  return most;
-}
 
 /// `values` on the device.
 CudaMemory uploaded(Runtime<Cuda>& runtime, const std::vector<float>& values, const std::string& purpose) {
@@ -63,6 +47,7 @@ Stages<Cuda>::Stages(Runtime<Cuda>& runtime, const Weights<Cuda>& weights, const
       layout_(layout),
       pool_(pool),
       positions_max_(positions_max),
+      products_(runtime, weights),
       activation_(weights.type),
       is_fast_(weights.type == ElementType::bf16 &&
                cuda::decode_attention_supports(layout, weights.shape.heads) &&
@@ -73,9 +58,6 @@ Stages<Cuda>::Stages(Runtime<Cuda>& runtime, const Weights<Cuda>& weights, const
   cpu::fill_rope_table(positions_max, head_dim, weights.shape.rope_theta, cosine.data(), sine.data());
   cosine_ = uploaded(runtime, cosine, "the rotary table");
   sine_ = uploaded(runtime, sine, "the rotary table");
-  workspace_ = runtime.allocate(workspace_bytes(weights), "the workspace of products");
-  runtime.zero(workspace_.data(), workspace_.size(), runtime.steps());
-  runtime.synchronize(runtime.steps());
 }
 
 void Stages<Cuda>::make_activations(int rows) {
@@ -84,9 +66,9 @@ void Stages<Cuda>::make_activations(int rows) {
   Activations& b = buffers_;
   b.rows_max = rows;
   const auto matrix = [&](int columns, ElementType type) {
-    return runtime_->allocate(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) *
-                                  element_bytes(type),
-                              "the activations of " + std::to_string(rows) + " rows");
+    return runtime_->allocate(
+        static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * element_bytes(type),
+        "the activations of " + std::to_string(rows) + " rows");
   };
   b.residual = matrix(shape.hidden, ElementType::f32);
   b.normed = matrix(shape.hidden, activation_);
@@ -131,9 +113,9 @@ bool Stages<Cuda>::reserve(int rows, int sampled, std::int64_t pages) {
   if (wanted == has) return moved;
   step_.emplace(*runtime_, wanted);
   if (is_fast_)
-    partial_ = runtime_->allocate(cuda::decode_partial_bytes(wanted.decode_items, weights_->shape.heads,
-                                                             weights_->shape.head_dim),
-                                  "the parts of attention");
+    partial_ = runtime_->allocate(
+        cuda::decode_partial_bytes(wanted.decode_items, weights_->shape.heads, weights_->shape.head_dim),
+        "the parts of attention");
   return true;
 }
 
@@ -163,7 +145,8 @@ void Stages<Cuda>::plan_attention(const StepRows& rows) {
   prefill_items_ =
       cuda::plan_prefill(rows.row_begin, rows.context, first_decode_, group(), host.prefill_items);
   const int decodes = sequences_ - first_decode_;
-  decode_items_ = cuda::decode_items_max(decodes, weights_->shape.kv_heads, runtime_->facts().multiprocessors);
+  decode_items_ =
+      cuda::decode_items_max(decodes, weights_->shape.kv_heads, runtime_->facts().multiprocessors);
   *host.decode_item_count = cuda::plan_decode(
       std::span(host.context + first_decode_, static_cast<std::size_t>(decodes)), first_decode_,
       weights_->shape.kv_heads, runtime_->facts().multiprocessors, host.decode_items, host.decode_slot_begin);
@@ -195,8 +178,8 @@ void Stages<Cuda>::write_rows(const StepRows& rows, int dead) {
 void Stages<Cuda>::send(cuda::Stream stream) const { step_->send(pages_, stream); }
 
 void Stages<Cuda>::fetch(cuda::Stream stream) const {
-  runtime_->copy(host_tokens_.data(), tokens_.data(), static_cast<std::size_t>(sampled_) * sizeof(std::int32_t),
-                 stream);
+  runtime_->copy(host_tokens_.data(), tokens_.data(),
+                 static_cast<std::size_t>(sampled_) * sizeof(std::int32_t), stream);
 }
 
 std::span<const std::int32_t> Stages<Cuda>::sampled() const {
@@ -241,67 +224,13 @@ void Stages<Cuda>::norm(CudaQueue& queue, const float* weight, bool has_delta, c
   cuda::rms_norm(args, queue.stream);
 }
 
-void Stages<Cuda>::product(CudaQueue& queue, const CudaMatrix& matrix, const CudaMemory& x, const CudaMemory& y,
-                           ElementType y_type, int rows) const {
-  if (matrix.type == cuda::WeightType::int8) {
-    cuda::Int8ProductArgs args;
-    args.plan = matrix.int8_plan;
-    args.rows = rows;
-    args.columns = matrix.columns;
-    args.depth = matrix.depth;
-    args.x = x.data();
-    args.x_stride = matrix.depth;
-    args.x_type = activation_;
-    args.weights = static_cast<const std::int8_t*>(matrix.data);
-    args.scales = matrix.scales;
-    args.y = y.data();
-    args.y_stride = matrix.columns;
-    args.y_type = y_type;
-    args.workspace = workspace_.data();
-    cuda::int8_product(args, queue.stream);
-    return;
-  }
-  cuda::ProductDevice device;
-  device.multiprocessors = runtime_->facts().multiprocessors;
-  device.shared_bytes = static_cast<int>(runtime_->facts().shared_bytes_per_block);
-  if (matrix.type == cuda::WeightType::bf16 && rows <= cuda::kSkinnyRowsMax &&
-      cuda::skinny_product_supports(rows, matrix.columns, matrix.depth, device)) {
-    cuda::SkinnyProductArgs args;
-    args.plan = matrix.plan;
-    args.rows = rows;
-    args.columns = matrix.columns;
-    args.depth = matrix.depth;
-    args.x = x.as<Bf16>();
-    args.x_stride = matrix.depth;
-    args.weights = static_cast<const Bf16*>(matrix.data);
-    args.y = y.data();
-    args.y_stride = matrix.columns;
-    args.y_type = y_type;
-    args.workspace = workspace_.data();
-    cuda::skinny_product(args, queue.stream);
-    return;
-  }
-  cuda::LibraryProductArgs args;
-  args.rows = rows;
-  args.columns = matrix.columns;
-  args.depth = matrix.depth;
-  args.in_type = activation_;
-  args.x = x.data();
-  args.x_stride = matrix.depth;
-  args.weights = matrix.data;
-  args.y = y.data();
-  args.y_stride = matrix.columns;
-  args.out_type = y_type;
-  runtime_->product(args, queue.stream);
-}
-
 void Stages<Cuda>::attention_norm(CudaQueue& queue, int layer) const {
   norm(queue, weights_->layers[static_cast<std::size_t>(layer)].attention_norm, layer > 0, nullptr, rows_);
 }
 
 void Stages<Cuda>::qkv_product(CudaQueue& queue, int layer) const {
-  product(queue, weights_->layers[static_cast<std::size_t>(layer)].qkv, buffers_.normed, buffers_.qkv,
-          activation_, rows_);
+  products_.run(weights_->layers[static_cast<std::size_t>(layer)].qkv, buffers_.normed, activation_,
+                buffers_.qkv, activation_, rows_, queue.stream);
 }
 
 void Stages<Cuda>::rope(CudaQueue& queue, int layer) const {
@@ -360,8 +289,8 @@ void Stages<Cuda>::attention(CudaQueue& queue, int layer) const {
 }
 
 void Stages<Cuda>::output_product(CudaQueue& queue, int layer) const {
-  product(queue, weights_->layers[static_cast<std::size_t>(layer)].output, buffers_.attended, buffers_.delta,
-          activation_, rows_);
+  products_.run(weights_->layers[static_cast<std::size_t>(layer)].output, buffers_.attended, activation_,
+                buffers_.delta, activation_, rows_, queue.stream);
 }
 
 void Stages<Cuda>::ffn_norm(CudaQueue& queue, int layer) const {
@@ -369,8 +298,8 @@ void Stages<Cuda>::ffn_norm(CudaQueue& queue, int layer) const {
 }
 
 void Stages<Cuda>::gate_up_product(CudaQueue& queue, int layer) const {
-  product(queue, weights_->layers[static_cast<std::size_t>(layer)].gate_up, buffers_.normed, buffers_.gate_up,
-          activation_, rows_);
+  products_.run(weights_->layers[static_cast<std::size_t>(layer)].gate_up, buffers_.normed, activation_,
+                buffers_.gate_up, activation_, rows_, queue.stream);
   cuda::SiluMulArgs args;
   args.rows = rows_;
   args.features = weights_->shape.ffn;
@@ -383,8 +312,8 @@ void Stages<Cuda>::gate_up_product(CudaQueue& queue, int layer) const {
 }
 
 void Stages<Cuda>::down_product(CudaQueue& queue, int layer) const {
-  product(queue, weights_->layers[static_cast<std::size_t>(layer)].down, buffers_.ffn, buffers_.delta, activation_,
-          rows_);
+  products_.run(weights_->layers[static_cast<std::size_t>(layer)].down, buffers_.ffn, activation_,
+                buffers_.delta, activation_, rows_, queue.stream);
 }
 
 void Stages<Cuda>::head_norm(CudaQueue& queue) const {
@@ -392,7 +321,8 @@ void Stages<Cuda>::head_norm(CudaQueue& queue) const {
 }
 
 void Stages<Cuda>::head_product(CudaQueue& queue) const {
-  product(queue, weights_->head, buffers_.normed, logits_, ElementType::f32, sampled_);
+  products_.run(weights_->head, buffers_.normed, activation_, logits_, ElementType::f32, sampled_,
+                queue.stream);
 }
 
 void Stages<Cuda>::sample(CudaQueue& queue) const {

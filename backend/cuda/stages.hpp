@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "backend/cuda/products.hpp"
 #include "backend/cuda/runtime.hpp"
 #include "backend/cuda/step_memory.hpp"
 #include "backend/cuda/weights.hpp"
@@ -20,21 +21,21 @@ struct CudaQueue {
   void barrier() const {}
 };
 
-/// The stages of a step on a CUDA device: `prepare`, `send`, then each stage queues its kernels. Results are there
-/// when the stream has come to the end of `fetch`.
+/// The stages of a step on a CUDA device: `prepare`, `send`, then each stage queues its kernels. Results are
+/// there when the stream has come to the end of `fetch`.
 template <>
 class Stages<Cuda> {
  public:
-  /// Runs `weights`, which must outlive it, with keys and values of `layout` in `pool`. `positions_max` bounds
-  /// sequences.
+  /// Runs `weights`, which must outlive it, with keys and values of `layout` in `pool`. `positions_max`
+  /// bounds sequences.
   Stages(Runtime<Cuda>& runtime, const Weights<Cuda>& weights, const cuda::KvLayout& layout, void* pool,
          std::int32_t positions_max);
 
-  /// Makes room for steps of that many rows, sampled rows and pages. True where memory moved, so that recorded
-  /// work must not run again.
+  /// Makes room for steps of that many rows, sampled rows and pages. True where memory moved, so that
+  /// recorded work must not run again.
   bool reserve(int rows, int sampled, std::int64_t pages);
-  /// Writes the rows of the next step and as many dead rows as fill up to `bucket` decodes; 0 for none. `rows` is
-  /// not needed afterwards.
+  /// Writes the rows of the next step and as many dead rows as fill up to `bucket` decodes; 0 for none.
+  /// `rows` is not needed afterwards.
   void prepare(const StepRows& rows, int bucket);
   /// Sends what `prepare` wrote.
   void send(cuda::Stream stream) const;
@@ -77,9 +78,8 @@ class Stages<Cuda> {
   void make_activations(int rows);
   void make_outputs(int sampled);
   void write_rows(const StepRows& rows, int bucket);
-  void norm(CudaQueue& queue, const float* weight, bool has_delta, const std::int32_t* row_index, int rows) const;
-  void product(CudaQueue& queue, const CudaMatrix& matrix, const CudaMemory& x, const CudaMemory& y,
-               ElementType y_type, int rows) const;
+  void norm(CudaQueue& queue, const float* weight, bool has_delta, const std::int32_t* row_index,
+            int rows) const;
   cuda::AttentionArgs attention_args(int layer) const;
   void plan_attention(const StepRows& rows);
   int group() const { return weights_->shape.heads / weights_->shape.kv_heads; }
@@ -89,10 +89,11 @@ class Stages<Cuda> {
   cuda::KvLayout layout_;
   void* pool_;
   std::int32_t positions_max_;
+  CudaProducts products_;
   ElementType activation_;
   CudaMemory cosine_, sine_;
   Activations buffers_;
-  CudaMemory logits_, tokens_, host_tokens_, host_logits_, workspace_, partial_;
+  CudaMemory logits_, tokens_, host_tokens_, host_logits_, partial_;
   int sampled_max_ = 0;
   std::optional<StepMemory> step_;
   int rows_ = 0;

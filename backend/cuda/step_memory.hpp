@@ -38,8 +38,8 @@ struct StepArrays {
   std::int32_t* pages = nullptr;
 };
 
-/// A step's numbers in fixed places: written into pinned memory and sent in one copy, so that recorded work finds
-/// the next step's numbers where the last ones were.
+/// A step's numbers in fixed places: written into pinned memory and sent in one copy, so that recorded work
+/// finds the next step's numbers where the last ones were.
 class StepMemory {
  public:
   /// DeviceError when memory is short.

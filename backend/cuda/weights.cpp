@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cuda/products.hpp"
 #include "kernels/cuda/quantise_rows.hpp"
 
 namespace foretoken {
@@ -94,8 +95,8 @@ class Uploader {
   }
 
  private:
-  /// As many whole rows at a time as the scratch holds in bf16; quantised from f32 would need twice the room and
-  /// differ from weights that were bf16 to begin with.
+  /// As many whole rows at a time as the scratch holds in bf16; quantised from f32 would need twice the room
+  /// and differ from weights that were bf16 to begin with.
   void quantise(const TensorSpec& spec, std::int8_t* target, float* scales) {
     const TensorView view = source_.tensor(spec);
     const std::int64_t rows_at_once = std::max<std::int64_t>(
@@ -159,9 +160,7 @@ Weights<Cuda> upload_weights(const ModelShape& shape, cuda::WeightType type, Ten
   Weights<Cuda> weights;
   weights.shape = shape;
   weights.type = type == cuda::WeightType::f32 ? ElementType::f32 : ElementType::bf16;
-  cuda::ProductDevice device;
-  device.multiprocessors = runtime.facts().multiprocessors;
-  device.shared_bytes = static_cast<int>(runtime.facts().shared_bytes_per_block);
+  const cuda::ProductDevice device = product_device(runtime);
   Arena counting(nullptr, device);
   lay_out(weights, type, counting);
   weights.memory.push_back(runtime.allocate(counting.used(), "the weights of " + shape.name));

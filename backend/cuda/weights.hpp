@@ -29,8 +29,8 @@ struct DeviceTypes<Cuda> {
   using Memory = CudaMemory;
 };
 
-/// Uploads the tensors of `source` as `type`; int8 quantises the matrices on the device, row by row, and keeps
-/// the embedding in bf16. `threads` of the host convert. DeviceError when memory is short.
+/// Uploads the tensors of `source` as `type`; int8 quantises the matrices on the device, row by row, and
+/// keeps the embedding in bf16. `threads` of the host convert. DeviceError when memory is short.
 Weights<Cuda> upload_weights(const ModelShape& shape, cuda::WeightType type, TensorSource& source,
                              Runtime<Cuda>& runtime, Runtime<Cpu>& host);
 

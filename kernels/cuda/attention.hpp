@@ -5,8 +5,8 @@
 
 namespace foretoken::cuda {
 
-/// The sequences of one step as attention sees them, in device memory. Rows (new tokens) of a sequence are consecutive,
-/// its sequences in order.
+/// The sequences of one step as attention sees them, in device memory. Rows (new tokens) of a sequence are
+/// consecutive, its sequences in order.
 struct AttentionBatch {
   int sequences = 0;
   /// [sequences + 1]: rows of sequence s are row_begin[s] .. row_begin[s + 1]; none is allowed.

@@ -12,8 +12,9 @@ inline constexpr float kLog2E = 1.44269504088896340736F;
 /// Stands for minus infinity where differences of it must not be NaN.
 inline constexpr float kLowest = -1e30F;
 
-/// Offset in bytes of 16-byte chunk `chunk` of row `row` in a tile whose rows have `row_bytes`: chunks change places so
-/// that what a warp reads together lies in different banks. Rows of 64 bytes share a line of banks by twos.
+/// Offset in bytes of 16-byte chunk `chunk` of row `row` in a tile whose rows have `row_bytes`: chunks change
+/// places so that what a warp reads together lies in different banks. Rows of 64 bytes share a line of banks
+/// by twos.
 template <int RowBytes>
 __device__ __forceinline__ int swizzled(int row, int chunk) {
   static_assert(RowBytes == 64 || RowBytes % 128 == 0);
@@ -28,7 +29,9 @@ __device__ __forceinline__ void widen(std::uint32_t bytes, std::uint32_t& low, s
   if constexpr (Type == KvType::int8) {
     int8_to_bf16(bytes, low, high);
   } else {
-    const auto value = [bytes](int i) { return ft::fp8_to_float(static_cast<std::uint8_t>(bytes >> (8 * i))); };
+    const auto value = [bytes](int i) {
+      return ft::fp8_to_float(static_cast<std::uint8_t>(bytes >> (8 * i)));
+    };
     low = ft::pack_bf16x2(value(0), value(1));
     high = ft::pack_bf16x2(value(2), value(3));
   }

@@ -14,14 +14,10 @@ constexpr float kLog2E = 1.44269504088896340736F;
 /// One cached number, widened, without its token's scale.
 __device__ __forceinline__ float cached(const void* page, std::int64_t i, KvType type) {
   switch (type) {
-    case KvType::f32:
-      return static_cast<const float*>(page)[i];
-    case KvType::bf16:
-      return ft::to_float(static_cast<const Bf16*>(page)[i]);
-    case KvType::int8:
-      return static_cast<float>(static_cast<const std::int8_t*>(page)[i]);
-    default:
-      return ft::fp8_to_float(static_cast<const std::uint8_t*>(page)[i]);
+    case KvType::f32: return static_cast<const float*>(page)[i];
+    case KvType::bf16: return ft::to_float(static_cast<const Bf16*>(page)[i]);
+    case KvType::int8: return static_cast<float>(static_cast<const std::int8_t*>(page)[i]);
+    default: return ft::fp8_to_float(static_cast<const std::uint8_t*>(page)[i]);
   }
 }
 
@@ -31,7 +27,8 @@ struct Page {
   const float* scales;
 };
 
-__device__ __forceinline__ Page page_of(const AttentionArgs& args, std::int64_t block, KvPart part, int kv_head) {
+__device__ __forceinline__ Page page_of(const AttentionArgs& args, std::int64_t block, KvPart part,
+                                        int kv_head) {
   const auto* pool = static_cast<const unsigned char*>(args.pool);
   Page page{pool + page_offset_bytes(args.layout, block, args.layer, part, kv_head), nullptr};
   if (has_scales(args.layout.type))
@@ -53,8 +50,8 @@ __device__ __forceinline__ int sequence_of(const AttentionBatch& batch, int row)
   return low;
 }
 
-// One warp per row and query head. Keys go by in runs of 32: a lane scores one of them, then holds a dim of every
-// 32 and adds up their values. The runs begin at key 0, so that a row's sums know no batch.
+// One warp per row and query head. Keys go by in runs of 32: a lane scores one of them, then holds a dim of
+// every 32 and adds up their values. The runs begin at key 0, so that a row's sums know no batch.
 template <class T>
 __global__ void __launch_bounds__(kThreads) attention_simple_kernel(const AttentionArgs args) {
   FT_SHARED(float, shared_query, kWarps * 32 * kDimsMax);
@@ -121,7 +118,8 @@ void attention_simple(const AttentionArgs& args, Stream stream) {
   require(args.layout.kv_heads >= 1 && args.query_heads % args.layout.kv_heads == 0, "attention_simple",
           "expected whole groups of query heads");
   if (args.rows == 0 || args.batch.sequences == 0) return;
-  const dim3 grid(static_cast<unsigned>(args.rows), static_cast<unsigned>((args.query_heads + kWarps - 1) / kWarps));
+  const dim3 grid(static_cast<unsigned>(args.rows),
+                  static_cast<unsigned>((args.query_heads + kWarps - 1) / kWarps));
   if (args.activation == ElementType::f32)
     FT_LAUNCH_DEPENDENT(attention_simple_kernel<float>, grid, kThreads, 0, stream, args);
   else

@@ -24,8 +24,8 @@ struct Stage {
 
 /// Starts the copies of one tile into `stage`; all lanes take part.
 template <KvType Type, int Dim>
-__device__ __forceinline__ void fetch_tile(const AttentionArgs& args, int kv_head, std::int32_t block, int tile,
-                                           unsigned char* stage) {
+__device__ __forceinline__ void fetch_tile(const AttentionArgs& args, int kv_head, std::int32_t block,
+                                           int tile, unsigned char* stage) {
   using S = Stage<Type, Dim>;
   constexpr int kChunks = S::kRowBytes / 16;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -51,7 +51,8 @@ __device__ __forceinline__ void fetch_tile(const AttentionArgs& args, int kv_hea
   }
 }
 
-/// A warp's share of the softmax: rows lane / 4 and, with two of them, lane / 4 + 8 of the group's query heads.
+/// A warp's share of the softmax: rows lane / 4 and, with two of them, lane / 4 + 8 of the group's query
+/// heads.
 template <int Dim>
 struct Sums {
   float out[Dim / 8][4] = {};
@@ -59,10 +60,11 @@ struct Sums {
   float total[2] = {};
 };
 
-/// Scores of 16 keys: s[t][0..1] are row lane / 4 against keys 8 t + 2 (lane % 4) and the next, s[t][2..3] eight rows on.
+/// Scores of 16 keys: s[t][0..1] are row lane / 4 against keys 8 t + 2 (lane % 4) and the next, s[t][2..3]
+/// eight rows on.
 template <KvType Type, int Dim>
-__device__ __forceinline__ void score_tile(const unsigned char* keys, const std::uint32_t (&query)[Dim / 16][4],
-                                           float (&s)[2][4]) {
+__device__ __forceinline__ void score_tile(const unsigned char* keys,
+                                           const std::uint32_t (&query)[Dim / 16][4], float (&s)[2][4]) {
   using S = Stage<Type, Dim>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
@@ -85,7 +87,8 @@ __device__ __forceinline__ void score_tile(const unsigned char* keys, const std:
   }
 }
 
-/// out += p V for 16 keys; `p` is the A operand. With bytes, column n of tile j in a run of 32 dims is dim 4 n + j.
+/// out += p V for 16 keys; `p` is the A operand. With bytes, column n of tile j in a run of 32 dims is dim 4
+/// n + j.
 template <KvType Type, int Dim>
 __device__ __forceinline__ void add_values(const unsigned char* values, const std::uint32_t (&p)[4],
                                            float (&out)[Dim / 8][4]) {
@@ -129,8 +132,8 @@ __device__ __forceinline__ int dim_of(int j, int c) {
   return has_scales(Type) ? j / 4 * 32 + 4 * n + j % 4 : 8 * j + n;
 }
 
-/// Masks, scales and exponentiates the scores of a tile, and brings what was summed so far to the new largest score.
-/// Rows is 1 for groups of up to eight query heads, whose upper rows are empty.
+/// Masks, scales and exponentiates the scores of a tile, and brings what was summed so far to the new largest
+/// score. Rows is 1 for groups of up to eight query heads, whose upper rows are empty.
 template <int Dim, int Rows>
 __device__ __forceinline__ void soften(float (&s)[2][4], const float (&key_scale)[2][2], int keys_left,
                                        Sums<Dim>& sums) {
@@ -169,8 +172,9 @@ __device__ __forceinline__ void soften(float (&s)[2][4], const float (&key_scale
 
 /// One tile that has landed in `stage`, of which `keys_left` keys or more count.
 template <KvType Type, int Dim, int Rows>
-__device__ __forceinline__ void take_tile(const unsigned char* stage, const std::uint32_t (&query)[Dim / 16][4],
-                                          float scale, int keys_left, Sums<Dim>& sums) {
+__device__ __forceinline__ void take_tile(const unsigned char* stage,
+                                          const std::uint32_t (&query)[Dim / 16][4], float scale,
+                                          int keys_left, Sums<Dim>& sums) {
   using S = Stage<Type, Dim>;
   const int first = static_cast<int>(threadIdx.x) % 4 * 2;
   float s[2][4] = {}, key_scale[2][2], value_scale[2][2];
@@ -188,7 +192,8 @@ __device__ __forceinline__ void take_tile(const unsigned char* stage, const std:
     }
   score_tile<Type, Dim>(stage, query, s);
   soften<Dim, Rows>(s, key_scale, keys_left, sums);
-  // Unused memory may hold anything, and zero times that is not zero: scales of tokens beyond the end are left out.
+  // Unused memory may hold anything, and zero times that is not zero: scales of tokens beyond the end are
+  // left out.
   const auto weight = [&](int t, int row, int c) {
     if constexpr (!has_scales(Type)) return s[t][2 * row + c];
     return 8 * t + first + c < keys_left ? s[t][2 * row + c] * value_scale[t][c] : 0.0F;
@@ -200,8 +205,8 @@ __device__ __forceinline__ void take_tile(const unsigned char* stage, const std:
   add_values<Type, Dim>(stage + S::kTileBytes, p, sums.out);
 }
 
-/// The query heads of a group as the A operand, zeros beyond them. With bytes, the dims of a run of 16 go to where four
-/// consecutive bytes of a key put theirs.
+/// The query heads of a group as the A operand, zeros beyond them. With bytes, the dims of a run of 16 go to
+/// where four consecutive bytes of a key put theirs.
 template <KvType Type, int Dim>
 __device__ __forceinline__ void load_query(const Bf16* q, int group, std::uint32_t (&query)[Dim / 16][4]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -210,12 +215,14 @@ __device__ __forceinline__ void load_query(const Bf16* q, int group, std::uint32
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int head = lane / 4 + i % 2 * 8;
-      const int dim = has_scales(Type) ? 16 * k + lane % 4 * 4 + i / 2 * 2 : 16 * k + lane % 4 * 2 + i / 2 * 8;
+      const int dim =
+          has_scales(Type) ? 16 * k + lane % 4 * 4 + i / 2 * 2 : 16 * k + lane % 4 * 2 + i / 2 * 8;
       query[k][i] = head < group ? *reinterpret_cast<const std::uint32_t*>(q + head * Dim + dim) : 0U;
     }
 }
 
-/// Zeroes the rows of a tile behind the last key: what lies there was never written, and NaN times zero is NaN.
+/// Zeroes the rows of a tile behind the last key: what lies there was never written, and NaN times zero is
+/// NaN.
 template <KvType Type, int Dim>
 __device__ __forceinline__ void clear_tail(unsigned char* stage, int keys_left) {
   using S = Stage<Type, Dim>;
@@ -227,8 +234,8 @@ __device__ __forceinline__ void clear_tail(unsigned char* stage, int keys_left) 
   __syncwarp();
 }
 
-// Each warp takes every fourth tile of the item through a ring of its own, so that nobody waits for the others until
-// the end.
+// Each warp takes every fourth tile of the item through a ring of its own, so that nobody waits for the
+// others until the end.
 template <KvType Type, int Dim, int Rows>
 __global__ void __launch_bounds__(kThreads) decode_attention_kernel(const DecodeAttentionArgs args) {
   using S = Stage<Type, Dim>;
@@ -252,8 +259,8 @@ __global__ void __launch_bounds__(kThreads) decode_attention_kernel(const Decode
     ft::cp_async_commit();
   };
   std::uint32_t query[Dim / 16][4];
-  load_query<Type, Dim>(static_cast<const Bf16*>(a.q) + row * a.q_stride + std::int64_t{kv_head} * group * Dim, group,
-                        query);
+  load_query<Type, Dim>(
+      static_cast<const Bf16*>(a.q) + row * a.q_stride + std::int64_t{kv_head} * group * Dim, group, query);
   Sums<Dim> sums;
 #pragma unroll
   for (int i = 0; i < kStages - 1; ++i) fetch(i);
@@ -269,7 +276,8 @@ __global__ void __launch_bounds__(kThreads) decode_attention_kernel(const Decode
   }
   ft::cp_async_wait<0>();
   __syncwarp();
-  // Each warp leaves its rows where its ring was: [group][Dim] sums, then the largest score and the total of each.
+  // Each warp leaves its rows where its ring was: [group][Dim] sums, then the largest score and the total of
+  // each.
   auto* left = reinterpret_cast<float*>(ring);
 #pragma unroll
   for (int r = 0; r < Rows; ++r) {
@@ -336,7 +344,8 @@ void launch(const DecodeAttentionArgs& args, Stream stream) {
   constexpr std::size_t kShared = std::size_t{kWarps} * kStages * Stage<Type, Dim>::kBytes;
   // What a warp leaves at the end takes the place of its ring.
   static_assert(kStages * Stage<Type, Dim>::kBytes >= 16 * (Dim + 2) * static_cast<int>(sizeof(float)));
-  const dim3 grid(static_cast<unsigned>(args.items_max), static_cast<unsigned>(args.attention.layout.kv_heads));
+  const dim3 grid(static_cast<unsigned>(args.items_max),
+                  static_cast<unsigned>(args.attention.layout.kv_heads));
   FT_LAUNCH_DEPENDENT((decode_attention_kernel<Type, Dim, Rows>), grid, kThreads, kShared, stream, args);
 }
 
@@ -366,18 +375,14 @@ void decode_attention(const DecodeAttentionArgs& args, Stream stream) {
   const AttentionArgs& a = args.attention;
   require(decode_attention_supports(a.layout, a.query_heads), "decode_attention",
           "expected head_dim 64 or 128, groups up to 16 and blocks of whole tiles");
-  require(a.activation == ElementType::bf16 && a.q_stride % 2 == 0, "decode_attention", "expected rows of bf16");
+  require(a.activation == ElementType::bf16 && a.q_stride % 2 == 0, "decode_attention",
+          "expected rows of bf16");
   if (args.sequences == 0) return;
   require(args.items_max >= 1, "decode_attention", "expected room for items");
   switch (a.layout.type) {
-    case KvType::bf16:
-      launch_type<KvType::bf16>(args, stream);
-      break;
-    case KvType::int8:
-      launch_type<KvType::int8>(args, stream);
-      break;
-    default:
-      launch_type<KvType::fp8>(args, stream);
+    case KvType::bf16: launch_type<KvType::bf16>(args, stream); break;
+    case KvType::int8: launch_type<KvType::int8>(args, stream); break;
+    default: launch_type<KvType::fp8>(args, stream);
   }
   const dim3 grid(static_cast<unsigned>(args.sequences), static_cast<unsigned>(a.query_heads));
   FT_LAUNCH_DEPENDENT(decode_merge_kernel, grid, a.layout.head_dim, 0, stream, args);

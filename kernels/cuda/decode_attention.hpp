@@ -26,12 +26,12 @@ struct DecodeAttentionArgs {
 /// Bytes that partial results take.
 std::size_t decode_partial_bytes(int items_max, int query_heads, int head_dim);
 
-/// Whether `decode_attention` has kernels for a model and a pool: head_dim 64 or 128, up to 16 query heads per kv head,
-/// KV of bf16, int8 or fp8, blocks in whole tiles of 16 tokens.
+/// Whether `decode_attention` has kernels for a model and a pool: head_dim 64 or 128, up to 16 query heads
+/// per kv head, KV of bf16, int8 or fp8, blocks in whole tiles of 16 tokens.
 bool decode_attention_supports(const KvLayout& layout, int query_heads);
 
-/// Attention by tensor cores at the rate of the memory, then the merge of the parts by their log-sum-exps. A sequence
-/// without context gives zeros.
+/// Attention by tensor cores at the rate of the memory, then the merge of the parts by their log-sum-exps. A
+/// sequence without context gives zeros.
 void decode_attention(const DecodeAttentionArgs& args, Stream stream);
 
 }  // namespace foretoken::cuda

@@ -15,7 +15,9 @@ int items_wanted(int kv_heads, int multiprocessors) {
   return (kItemsPerMultiprocessor * multiprocessors + kv_heads - 1) / kv_heads;
 }
 
-std::int64_t tiles_of(std::int32_t context) { return (std::int64_t{context} + kDecodeTile - 1) / kDecodeTile; }
+std::int64_t tiles_of(std::int32_t context) {
+  return (std::int64_t{context} + kDecodeTile - 1) / kDecodeTile;
+}
 
 }  // namespace
 

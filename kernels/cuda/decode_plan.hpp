@@ -22,9 +22,9 @@ struct DecodeItem {
 int decode_items_max(int sequences, int kv_heads, int multiprocessors);
 
 /// Cuts the contexts of sequences `first` .. into items that keep a device evenly busy: about four for each
-/// multiprocessor and kv head together, none shorter than two tiles for each of a block's warps. Writes the items, and
-/// to `slot_begin` ([sequences + 1]) which rows of partial results belong to each; returns the number of items.
-/// A sequence's cut, and so the last bits of its result, depends on the sum of all contexts.
+/// multiprocessor and kv head together, none shorter than two tiles for each of a block's warps. Writes the
+/// items, and to `slot_begin` ([sequences + 1]) which rows of partial results belong to each; returns the
+/// number of items. A sequence's cut, and so the last bits of its result, depends on the sum of all contexts.
 int plan_decode(std::span<const std::int32_t> contexts, int first, int kv_heads, int multiprocessors,
                 DecodeItem* items, std::int32_t* slot_begin);
 

@@ -18,7 +18,8 @@ Int8Plan plan_int8(int columns, int depth, const ProductDevice& device) {
   plan.skinny = plan_skinny(columns, depth, 1, device);
   const int tiles = ceil_div(columns, detail::kInt8TileColumns);
   const int wanted = std::max(1, std::min(device.multiprocessors / tiles, depth / kSliceDepthMin));
-  plan.narrow_slice_depth = ceil_div(ceil_div(depth, wanted), detail::kInt8TileDepth) * detail::kInt8TileDepth;
+  plan.narrow_slice_depth =
+      ceil_div(ceil_div(depth, wanted), detail::kInt8TileDepth) * detail::kInt8TileDepth;
   plan.narrow_slices = ceil_div(depth, plan.narrow_slice_depth);
   return plan;
 }

@@ -29,8 +29,10 @@ void plain(const Int8ProductArgs& args, Stream stream) {
 }
 
 void skinny(const Int8ProductArgs& args, Stream stream) {
-  require(args.plan.skinny.slices >= 1 && args.plan.skinny.tiles == (args.columns + 15) / 16, kName, "a plan for this shape");
-  require(std::int64_t{args.plan.skinny.slices} * args.plan.skinny.slice_depth >= args.depth, kName, "slices over all the depth");
+  require(args.plan.skinny.slices >= 1 && args.plan.skinny.tiles == (args.columns + 15) / 16, kName,
+          "a plan for this shape");
+  require(std::int64_t{args.plan.skinny.slices} * args.plan.skinny.slice_depth >= args.depth, kName,
+          "slices over all the depth");
   require(args.plan.skinny.slices == 1 || args.workspace != nullptr, kName, "a workspace for several slices");
   detail::SkinnyParams p{};
   p.weights = reinterpret_cast<const unsigned char*>(args.weights);
@@ -65,7 +67,8 @@ void tiled(const Int8ProductArgs& args, bool is_narrow, Stream stream) {
   if (is_narrow && args.plan.narrow_slices > 1) {
     p.slices = args.plan.narrow_slices;
     p.slice_depth = args.plan.narrow_slice_depth;
-    require(p.slice_depth % detail::kInt8TileDepth == 0 && std::int64_t{p.slices} * p.slice_depth >= args.depth &&
+    require(p.slice_depth % detail::kInt8TileDepth == 0 &&
+                std::int64_t{p.slices} * p.slice_depth >= args.depth &&
                 std::int64_t{p.slices - 1} * p.slice_depth < args.depth,
             kName, "slices over all the depth");
     require(args.workspace != nullptr, kName, "a workspace for several slices");
@@ -78,7 +81,8 @@ void tiled(const Int8ProductArgs& args, bool is_narrow, Stream stream) {
 
 }  // namespace
 
-bool int8_product_supports(ElementType x_type, int rows, int columns, int depth, const ProductDevice& device) {
+bool int8_product_supports(ElementType x_type, int rows, int columns, int depth,
+                           const ProductDevice& device) {
   if (rows < 1 || columns < 1 || depth < 1) return false;
   return int8_kernel(x_type, rows, depth) != Int8Kernel::skinny ||
          plan_skinny(columns, depth, 1, device).slices > 0;

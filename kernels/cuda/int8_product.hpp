@@ -26,8 +26,8 @@ Int8Plan plan_int8(int columns, int depth, const ProductDevice& device);
 std::size_t int8_workspace_bytes(const Int8Plan& plan, int columns);
 
 /// y[M,N] = x[M,K] (scale[n] W[N,K])^T with weights of one byte, activations as they are, f32 sums. Up to
-/// kSkinnyRowsMax rows of bf16 run at the memory's rate, more on tiles of tensor cores; f32 activations, and depths
-/// that are no multiple of 16, take the plain kernel.
+/// kSkinnyRowsMax rows of bf16 run at the memory's rate, more on tiles of tensor cores; f32 activations, and
+/// depths that are no multiple of 16, take the plain kernel.
 struct Int8ProductArgs {
   /// From plan_int8(columns, depth, device); only used for up to 64 rows of bf16.
   Int8Plan plan;

@@ -2,10 +2,11 @@
 
 #include "kernels/cuda/product_device.hpp"
 
-// Products of int8 weights and many rows of bf16. A block computes kTileRows x 128 of y; tiles of x and of the bytes of
-// W pass through a ring in shared memory and bytes become bf16 on their way to the tensor cores. As in the skinny
-// kernels the order of the depth within a multiplication is free: a lane reads 16 weights of a row at once and, of x,
-// the 16 numbers of the same depths, 8 at a time, so that no reordering of either matrix is needed.
+// Products of int8 weights and many rows of bf16. A block computes kTileRows x 128 of y; tiles of x and of
+// the bytes of W pass through a ring in shared memory and bytes become bf16 on their way to the tensor cores.
+// As in the skinny kernels the order of the depth within a multiplication is free: a lane reads 16 weights of
+// a row at once and, of x, the 16 numbers of the same depths, 8 at a time, so that no reordering of either
+// matrix is needed.
 
 namespace foretoken::cuda::detail {
 namespace {
@@ -29,11 +30,12 @@ struct Shape {
   static constexpr int kStageBytes = kXBytes + kWBytes;
 };
 
-// Asks for one depth tile of both matrices, zeros beyond the depth, and leaves the group open. Rows and columns beyond
-// the last are read from the last: what comes of them is not stored, and one predicate less is alive.
+// Asks for one depth tile of both matrices, zeros beyond the depth, and leaves the group open. Rows and
+// columns beyond the last are read from the last: what comes of them is not stored, and one predicate less is
+// alive.
 template <int kTileRows>
-__device__ __forceinline__ void fetch(const Int8TiledParams& p, unsigned char* stage, int row_begin, int column_begin,
-                                      int depth_begin) {
+__device__ __forceinline__ void fetch(const Int8TiledParams& p, unsigned char* stage, int row_begin,
+                                      int column_begin, int depth_begin) {
   const int thread = static_cast<int>(threadIdx.x);
 #pragma unroll
   for (int i = 0; i < kTileRows * 8 / kThreads; ++i) {
@@ -41,7 +43,8 @@ __device__ __forceinline__ void fetch(const Int8TiledParams& p, unsigned char* s
     const int unit = thread % 8;
     const int depth = depth_begin + unit * 8;
     const Bf16* from = p.x + min(row_begin + row, p.rows - 1) * p.x_stride + depth;
-    // Odd rows have neighbouring units exchanged: lanes read every other unit of two rows, and meet in no bank.
+    // Odd rows have neighbouring units exchanged: lanes read every other unit of two rows, and meet in no
+    // bank.
     ft::cp_async16(stage + row * kXLineBytes + (unit ^ (row & 1)) * 16, from, depth < p.depth);
   }
   unsigned char* bytes = stage + Shape<kTileRows>::kXBytes;
@@ -64,7 +67,8 @@ __device__ __forceinline__ void multiply(float (&sums)[4][Shape<kTileRows>::kCol
   const int row = lane / 4;
   const int place = lane % 4;
   const unsigned char* lines = stage + (warp_row + row) * kXLineBytes;
-  const unsigned char* bytes = stage + Shape<kTileRows>::kXBytes + (warp_column + row) * kWLineBytes + place * 16;
+  const unsigned char* bytes =
+      stage + Shape<kTileRows>::kXBytes + (warp_column + row) * kWLineBytes + place * 16;
   // The second half of a lane's weights waits in registers for the second half of x.
   uint2 later[Shape<kTileRows>::kColumnTiles];
 #pragma unroll
@@ -101,7 +105,8 @@ __device__ __forceinline__ void multiply(float (&sums)[4][Shape<kTileRows>::kCol
   }
 }
 
-__device__ __forceinline__ void store(const Int8TiledParams& p, int row, int column, float first, float second) {
+__device__ __forceinline__ void store(const Int8TiledParams& p, int row, int column, float first,
+                                      float second) {
   if (row >= p.rows) return;
   const std::int64_t at = row * p.y_stride + column;
   const bool pair = column + 1 < p.columns;
@@ -122,7 +127,8 @@ __device__ __forceinline__ void store(const Int8TiledParams& p, int row, int col
   if (pair) y[1] = ft::to_bf16(second);
 }
 
-// Leaves this slice's sums in the workspace; the last block of a column of tiles adds the slices up, in their order.
+// Leaves this slice's sums in the workspace; the last block of a column of tiles adds the slices up, in their
+// order.
 template <int kColumnTiles>
 __device__ __forceinline__ void exchange(const Int8TiledParams& p, const float (&sums)[4][kColumnTiles][4],
                                          int warp_column, int* is_last) {
@@ -136,7 +142,8 @@ __device__ __forceinline__ void exchange(const Int8TiledParams& p, const float (
 #pragma unroll
     for (int n = 0; n < kColumnTiles; ++n) {
       const int row = m * 16 + lane / 4;
-      float2* upper = reinterpret_cast<float2*>(own + row * kTileColumns + warp_column + n * 8 + lane % 4 * 2);
+      float2* upper =
+          reinterpret_cast<float2*>(own + row * kTileColumns + warp_column + n * 8 + lane % 4 * 2);
       if (row < p.rows) *upper = make_float2(sums[m][n][0], sums[m][n][1]);
       if (row + 8 < p.rows) upper[8 * kTileColumns / 2] = make_float2(sums[m][n][2], sums[m][n][3]);
     }
@@ -184,8 +191,9 @@ __global__ void __launch_bounds__(kThreads, 2) int8_tiled_kernel(Int8TiledParams
   ft::grid_dependency_launch();
   ft::grid_dependency_wait();
   for (int i = 0; i < kStages - 1; ++i) {
-    if (i < steps) fetch<kTileRows>(p, ring + i * Tile::kStageBytes, row_begin, column_begin,
-                                    slice_begin + i * kTileDepth);
+    if (i < steps)
+      fetch<kTileRows>(p, ring + i * Tile::kStageBytes, row_begin, column_begin,
+                       slice_begin + i * kTileDepth);
     ft::cp_async_commit();
   }
   float sums[4][Tile::kColumnTiles][4] = {};

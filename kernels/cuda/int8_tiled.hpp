@@ -16,7 +16,8 @@ struct Int8TiledParams {
   int rows;
   int columns;
   int depth;
-  /// Pieces of the depth, and the depth of each but the last, a multiple of 64. More than one only for up to 64 rows.
+  /// Pieces of the depth, and the depth of each but the last, a multiple of 64. More than one only for up to
+  /// 64 rows.
   int slices;
   int slice_depth;
   /// One per column of tiles, and [slices][columns of tiles][64][128], for more than one piece.

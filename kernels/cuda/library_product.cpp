@@ -31,7 +31,8 @@ void check(cublasStatus_t status, const char* call) {
 }
 
 void require_support(const LibraryProductArgs& args) {
-  if (!LibraryProducts::supports(args)) throw LibraryError("library_product: a shape or alignment it does not take");
+  if (!LibraryProducts::supports(args))
+    throw LibraryError("library_product: a shape or alignment it does not take");
 }
 
 /// Memory of the device.
@@ -73,7 +74,8 @@ class Preference {
   Preference() {
     check(cublasLtMatmulPreferenceCreate(&preference_), "cublasLtMatmulPreferenceCreate");
     const std::uint64_t workspace = kWorkspaceBytes;
-    // Parts of a split depth that are added in place take turns by counters, and in the output's type lose digits.
+    // Parts of a split depth that are added in place take turns by counters, and in the output's type lose
+    // digits.
     const std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
@@ -96,10 +98,12 @@ class Preference {
   cublasLtMatmulPreference_t preference_ = nullptr;
 };
 
-constexpr cudaDataType_t data_type(ElementType type) { return type == ElementType::f32 ? CUDA_R_32F : CUDA_R_16BF; }
+constexpr cudaDataType_t data_type(ElementType type) {
+  return type == ElementType::f32 ? CUDA_R_32F : CUDA_R_16BF;
+}
 
-/// A product in the library's words. It counts columns first: row-major W[N, K] is its K x N, to be transposed, x is
-/// its K x M, and y its N x M.
+/// A product in the library's words. It counts columns first: row-major W[N, K] is its K x N, to be
+/// transposed, x is its K x M, and y its N x M.
 struct Problem {
   cublasLtMatmulDescOpaque_t operation;
   cublasLtMatrixLayoutOpaque_t weights;
@@ -113,7 +117,8 @@ struct Problem {
     const auto depth = static_cast<std::uint64_t>(args.depth);
     check(cublasLtMatmulDescInit(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescInit");
     const std::int32_t transposed = CUBLAS_OP_T;
-    check(cublasLtMatmulDescSetAttribute(&operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed),
+    check(cublasLtMatmulDescSetAttribute(&operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
+                                         sizeof transposed),
           "cublasLtMatmulDescSetAttribute");
     check(cublasLtMatrixLayoutInit(&weights, in, depth, columns, args.depth), "cublasLtMatrixLayoutInit");
     check(cublasLtMatrixLayoutInit(&x, in, depth, rows, args.x_stride), "cublasLtMatrixLayoutInit");
@@ -150,7 +155,8 @@ LibraryChoice described(const LibraryShape& shape, const Chosen& chosen) {
   choice.algorithm.id = attribute_of<std::int32_t>(chosen.algorithm, CUBLASLT_ALGO_CONFIG_ID);
   choice.algorithm.tile = attribute_of<std::uint32_t>(chosen.algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID);
   choice.algorithm.stages = attribute_of<std::uint32_t>(chosen.algorithm, CUBLASLT_ALGO_CONFIG_STAGES_ID);
-  choice.algorithm.split_depth = attribute_of<std::int32_t>(chosen.algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
+  choice.algorithm.split_depth =
+      attribute_of<std::int32_t>(chosen.algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
   choice.microseconds = chosen.microseconds;
   choice.workspace_bytes = chosen.workspace_bytes;
   return choice;
@@ -165,7 +171,8 @@ double tenth_percentile(std::vector<double> times) {
 void refuse_capture(Stream stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
-  if (status != cudaStreamCaptureStatusNone) throw LibraryError("library_product: algorithms timed under capture");
+  if (status != cudaStreamCaptureStatusNone)
+    throw LibraryError("library_product: algorithms timed under capture");
 }
 
 /// The rows of y, without what lies between them.
@@ -205,12 +212,12 @@ struct LibraryProducts::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  cublasStatus_t multiply(Problem& problem, const LibraryProductArgs& args, const cublasLtMatmulAlgo_t& algorithm,
-                          Stream stream) {
+  cublasStatus_t multiply(Problem& problem, const LibraryProductArgs& args,
+                          const cublasLtMatmulAlgo_t& algorithm, Stream stream) {
     const float one = 1.0F, zero = 0.0F;
-    return cublasLtMatmul(handle, &problem.operation, &one, args.weights, &problem.weights, args.x, &problem.x, &zero,
-                          args.y, &problem.y, args.y, &problem.y, &algorithm, workspace.data(), workspace.size(),
-                          stream);
+    return cublasLtMatmul(handle, &problem.operation, &one, args.weights, &problem.weights, args.x,
+                          &problem.x, &zero, args.y, &problem.y, args.y, &problem.y, &algorithm,
+                          workspace.data(), workspace.size(), stream);
   }
 
   /// The heuristic's best, at most `count`, best first; never none.
@@ -240,9 +247,10 @@ struct LibraryProducts::State {
     return results[0] == results[1];
   }
 
-  /// Times of every candidate, taken in turns, each after the caches were overwritten: in a model other weights have
-  /// gone through them since.
-  void time_in_turns(Problem& problem, const LibraryProductArgs& args, std::vector<Chosen>& all, Stream stream) {
+  /// Times of every candidate, taken in turns, each after the caches were overwritten: in a model other
+  /// weights have gone through them since.
+  void time_in_turns(Problem& problem, const LibraryProductArgs& args, std::vector<Chosen>& all,
+                     Stream stream) {
     const DeviceBytes sweep(2 * static_cast<std::size_t>(std::max(cache_bytes, 1 << 20)));
     std::vector<std::vector<double>> times(all.size());
     Event begin, end;
@@ -264,7 +272,9 @@ LibraryProducts::LibraryProducts() : state_(std::make_unique<State>()) {}
 LibraryProducts::~LibraryProducts() = default;
 
 bool LibraryProducts::supports(const LibraryProductArgs& args) {
-  const auto aligned = [](const void* address) { return reinterpret_cast<std::uintptr_t>(address) % kAlignment == 0; };
+  const auto aligned = [](const void* address) {
+    return reinterpret_cast<std::uintptr_t>(address) % kAlignment == 0;
+  };
   const auto whole = [](std::int64_t count, ElementType type) {
     return count * static_cast<std::int64_t>(element_bytes(type)) % kAlignment == 0;
   };

@@ -26,8 +26,9 @@ struct Tile {
 };
 
 /// Where the keys or values of token `token` of a sequence lie.
-__device__ __forceinline__ const unsigned char* token_row(const AttentionArgs& a, const std::int32_t* pages, int token,
-                                                          KvPart part, int kv_head, int row_bytes) {
+__device__ __forceinline__ const unsigned char* token_row(const AttentionArgs& a, const std::int32_t* pages,
+                                                          int token, KvPart part, int kv_head,
+                                                          int row_bytes) {
   const auto* pool = static_cast<const unsigned char*>(a.pool);
   const int block_tokens = a.layout.block_tokens;
   return pool + page_offset_bytes(a.layout, pages[token / block_tokens], a.layer, part, kv_head) +
@@ -36,8 +37,8 @@ __device__ __forceinline__ const unsigned char* token_row(const AttentionArgs& a
 
 /// Starts the copies of keys and values `begin` .. `begin + kKeys`; what lies behind `end` becomes zeros.
 template <KvType Type, int Dim>
-__device__ __forceinline__ void fetch_tile(const AttentionArgs& a, const std::int32_t* pages, int kv_head, int begin,
-                                           int end, unsigned char* stage) {
+__device__ __forceinline__ void fetch_tile(const AttentionArgs& a, const std::int32_t* pages, int kv_head,
+                                           int begin, int end, unsigned char* stage) {
   using T = Tile<Type, Dim>;
   constexpr int kChunks = T::kRowBytes / 16;
   static_assert(kKeys * kChunks % kThreads == 0 || kKeys * kChunks < kThreads);
@@ -47,18 +48,19 @@ __device__ __forceinline__ void fetch_tile(const AttentionArgs& a, const std::in
     const bool is_read = token < end;
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
-      const unsigned char* from = token_row(a, pages, is_read ? token : begin, part == 0 ? KvPart::key : KvPart::value,
-                                            kv_head, T::kRowBytes);
-      ft::cp_async16(stage + part * kKeys * T::kRowBytes + swizzled<T::kRowBytes>(row, chunk), from + chunk * 16,
-                     is_read);
+      const unsigned char* from = token_row(a, pages, is_read ? token : begin,
+                                            part == 0 ? KvPart::key : KvPart::value, kv_head, T::kRowBytes);
+      ft::cp_async16(stage + part * kKeys * T::kRowBytes + swizzled<T::kRowBytes>(row, chunk),
+                     from + chunk * 16, is_read);
     }
   }
 }
 
 /// Widens a stage of bytes, times the scales of their tokens.
 template <KvType Type, int Dim>
-__device__ __forceinline__ void widen_tile(const AttentionArgs& a, const std::int32_t* pages, int kv_head, int begin,
-                                           int end, const unsigned char* stage, unsigned char* wide) {
+__device__ __forceinline__ void widen_tile(const AttentionArgs& a, const std::int32_t* pages, int kv_head,
+                                           int begin, int end, const unsigned char* stage,
+                                           unsigned char* wide) {
   using T = Tile<Type, Dim>;
   const auto* pool = static_cast<const unsigned char*>(a.pool);
   for (int e = static_cast<int>(threadIdx.x); e < 2 * kKeys * Dim / 8; e += kThreads) {
@@ -98,15 +100,16 @@ struct Rows {
 
 /// s = q K^T for the tile's keys.
 template <int Dim>
-__device__ __forceinline__ void score(const unsigned char* keys, const Rows<Dim>& rows, float (&s)[kKeys / 8][4]) {
+__device__ __forceinline__ void score(const unsigned char* keys, const Rows<Dim>& rows,
+                                      float (&s)[kKeys / 8][4]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int k = 0; k < Dim / 16; ++k)
 #pragma unroll
     for (int t = 0; t < kKeys / 16; ++t) {
       std::uint32_t r[4];
-      ft::ldmatrix4<false>(
-          r, keys + swizzled<2 * Dim>(16 * t + lane / 16 * 8 + lane % 8, 2 * k + lane / 8 % 2));
+      ft::ldmatrix4<false>(r,
+                           keys + swizzled<2 * Dim>(16 * t + lane / 16 * 8 + lane % 8, 2 * k + lane / 8 % 2));
       const std::uint32_t low[2] = {r[0], r[1]}, high[2] = {r[2], r[3]};
       ft::mma_bf16(s[2 * t], rows.query[k], low);
       ft::mma_bf16(s[2 * t + 1], rows.query[k], high);
@@ -115,7 +118,8 @@ __device__ __forceinline__ void score(const unsigned char* keys, const Rows<Dim>
 
 /// Masks what a row must not see, exponentiates, and brings the sums to the new largest score.
 template <int Dim>
-__device__ __forceinline__ void soften(float (&s)[kKeys / 8][4], float scale, int begin, bool is_edge, Rows<Dim>& rows) {
+__device__ __forceinline__ void soften(float (&s)[kKeys / 8][4], float scale, int begin, bool is_edge,
+                                       Rows<Dim>& rows) {
   const int first = begin + static_cast<int>(threadIdx.x) % 4 * 2;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -213,9 +217,9 @@ __global__ void __launch_bounds__(kThreads, 1) prefill_attention_kernel(const Pr
     for (int i = 0; i < 4; ++i) {
       const int r = i % 2;
       const auto* q = static_cast<const Bf16*>(a.q) + (row_begin + row_of[r] / group) * a.q_stride + at[r];
-      rows.query[k][i] = row_of[r] < packed ? *reinterpret_cast<const std::uint32_t*>(
-                                                  q + 16 * k + lane % 4 * 2 + i / 2 * 8)
-                                            : 0U;
+      rows.query[k][i] = row_of[r] < packed
+                             ? *reinterpret_cast<const std::uint32_t*>(q + 16 * k + lane % 4 * 2 + i / 2 * 8)
+                             : 0U;
     }
   for (int i = 0; i < tiles; ++i) {
     ft::cp_async_wait<kStages - 2>();
@@ -231,7 +235,8 @@ __global__ void __launch_bounds__(kThreads, 1) prefill_attention_kernel(const Pr
     }
     float s[kKeys / 8][4] = {};
     score<Dim>(tile, rows, s);
-    const bool is_edge = (i + 1) * kKeys > before + item.row / group + 1 || last - item.row + 1 < kPrefillRows;
+    const bool is_edge =
+        (i + 1) * kKeys > before + item.row / group + 1 || last - item.row + 1 < kPrefillRows;
     soften<Dim>(s, a.scale * detail::kLog2E, i * kKeys, is_edge, rows);
     add_values<Dim>(tile + kKeys * T::kWideRowBytes, s, rows);
   }
@@ -252,12 +257,14 @@ __global__ void __launch_bounds__(kThreads, 1) prefill_attention_kernel(const Pr
 
 template <KvType Type>
 void launch(const PrefillAttentionArgs& args, Stream stream) {
-  const dim3 grid(static_cast<unsigned>(args.item_count), static_cast<unsigned>(args.attention.layout.kv_heads));
+  const dim3 grid(static_cast<unsigned>(args.item_count),
+                  static_cast<unsigned>(args.attention.layout.kv_heads));
   if (args.attention.layout.head_dim == 64)
-    FT_LAUNCH_DEPENDENT((prefill_attention_kernel<Type, 64>), grid, kThreads, (Tile<Type, 64>::kBytes), stream, args);
+    FT_LAUNCH_DEPENDENT((prefill_attention_kernel<Type, 64>), grid, kThreads, (Tile<Type, 64>::kBytes),
+                        stream, args);
   else
-    FT_LAUNCH_DEPENDENT((prefill_attention_kernel<Type, 128>), grid, kThreads, (Tile<Type, 128>::kBytes), stream,
-                        args);
+    FT_LAUNCH_DEPENDENT((prefill_attention_kernel<Type, 128>), grid, kThreads, (Tile<Type, 128>::kBytes),
+                        stream, args);
 }
 
 }  // namespace
@@ -271,16 +278,13 @@ void prefill_attention(const PrefillAttentionArgs& args, Stream stream) {
   const AttentionArgs& a = args.attention;
   require(prefill_attention_supports(a.layout, a.query_heads), "prefill_attention",
           "expected head_dim 64 or 128, KV of bf16 or bytes, and blocks of whole tiles");
-  require(a.activation == ElementType::bf16 && a.q_stride % 2 == 0 && a.out_stride % 2 == 0, "prefill_attention",
-          "expected rows of bf16");
+  require(a.activation == ElementType::bf16 && a.q_stride % 2 == 0 && a.out_stride % 2 == 0,
+          "prefill_attention", "expected rows of bf16");
   if (args.item_count == 0) return;
   switch (a.layout.type) {
-    case KvType::bf16:
-      return launch<KvType::bf16>(args, stream);
-    case KvType::int8:
-      return launch<KvType::int8>(args, stream);
-    default:
-      return launch<KvType::fp8>(args, stream);
+    case KvType::bf16: return launch<KvType::bf16>(args, stream);
+    case KvType::int8: return launch<KvType::int8>(args, stream);
+    default: return launch<KvType::fp8>(args, stream);
   }
 }
 

@@ -4,8 +4,8 @@
 
 namespace foretoken::cuda {
 
-int plan_prefill(std::span<const std::int32_t> row_begin, std::span<const std::int32_t> context, int sequences,
-                 int group, PrefillItem* items) {
+int plan_prefill(std::span<const std::int32_t> row_begin, std::span<const std::int32_t> context,
+                 int sequences, int group, PrefillItem* items) {
   int count = 0;
   for (int s = 0; s < sequences; ++s) {
     const auto at = static_cast<std::size_t>(s);

@@ -19,9 +19,10 @@ constexpr int prefill_items_max(int rows, int sequences, int group) {
   return (rows * group + kPrefillRows - 1) / kPrefillRows + sequences;
 }
 
-/// Cuts the rows of the first `sequences` sequences into items, those that see most keys first, so that no long one is
-/// left for the end. `row_begin` has [sequences + 1], `context` [sequences]. Returns the number of items.
-int plan_prefill(std::span<const std::int32_t> row_begin, std::span<const std::int32_t> context, int sequences,
-                 int group, PrefillItem* items);
+/// Cuts the rows of the first `sequences` sequences into items, those that see most keys first, so that no
+/// long one is left for the end. `row_begin` has [sequences + 1], `context` [sequences]. Returns the number
+/// of items.
+int plan_prefill(std::span<const std::int32_t> row_begin, std::span<const std::int32_t> context,
+                 int sequences, int group, PrefillItem* items);
 
 }  // namespace foretoken::cuda

@@ -19,8 +19,9 @@ __device__ __forceinline__ float4 load_from_l2(const float* address) {
   return __ldcg(reinterpret_cast<const float4*>(address));
 }
 
-// The 128 + low 7 bits, and the 128 or 256 to take away, of a signed byte are bfloat16 numbers that the byte itself
-// fills in: 0x4300 | bits. Their difference is the byte's value, exactly. `a` holds the low and `b` the high two bytes.
+// The 128 + low 7 bits, and the 128 or 256 to take away, of a signed byte are bfloat16 numbers that the byte
+// itself fills in: 0x4300 | bits. Their difference is the byte's value, exactly. `a` holds the low and `b`
+// the high two bytes.
 __device__ __forceinline__ void int8_to_bf16(std::uint32_t bytes, std::uint32_t& a, std::uint32_t& b) {
   constexpr std::uint32_t kOnes = 0x3f803f80U;
   const std::uint32_t low = __byte_perm(bytes, 0x43434343U, 0x4140);

@@ -10,17 +10,20 @@ constexpr int kDepth = 16;
 constexpr int kThreads = 256;
 // Sums of a thread in each direction.
 constexpr int kOwn = 4;
-// A row of a tile is padded so that threads storing down a column of it meet in few banks, and stays whole float4s.
+// A row of a tile is padded so that threads storing down a column of it meet in few banks, and stays whole
+// float4s.
 constexpr int kPitch = kTile + 4;
 
 __device__ __forceinline__ float weight_to_float(float w) { return w; }
 __device__ __forceinline__ float weight_to_float(Bf16 w) { return ft::to_float(w); }
 __device__ __forceinline__ float weight_to_float(std::int8_t w) { return static_cast<float>(w); }
 
-// Rows `begin` .. begin + 63 of a matrix, depths from `depth_begin`, turned so that a depth is a row. Zeros outside.
+// Rows `begin` .. begin + 63 of a matrix, depths from `depth_begin`, turned so that a depth is a row. Zeros
+// outside.
 template <class Element>
-__device__ __forceinline__ void load_tile(float (&tile)[kDepth * kPitch], const Element* matrix, std::int64_t stride,
-                                          int begin, int rows, int depth_begin, int depth) {
+__device__ __forceinline__ void load_tile(float (&tile)[kDepth * kPitch], const Element* matrix,
+                                          std::int64_t stride, int begin, int rows, int depth_begin,
+                                          int depth) {
 #pragma unroll
   for (int i = static_cast<int>(threadIdx.x); i < kTile * kDepth; i += kThreads) {
     const int row = i / kDepth;
@@ -33,8 +36,8 @@ __device__ __forceinline__ void load_tile(float (&tile)[kDepth * kPitch], const 
 
 template <class X, class Weight>
 __global__ void __launch_bounds__(kThreads) product_simple_kernel(ProductArgs args) {
-  FT_SHARED(float, x_tile, kDepth * kPitch);
-  FT_SHARED(float, w_tile, kDepth * kPitch);
+  FT_SHARED(float, x_tile, kDepth* kPitch);
+  FT_SHARED(float, w_tile, kDepth* kPitch);
   const X* x = static_cast<const X*>(args.x);
   const Weight* weights = static_cast<const Weight*>(args.weights);
   const int row_begin = static_cast<int>(blockIdx.y) * kTile;
@@ -88,7 +91,9 @@ void launch(const ProductArgs& args, Stream stream) {
   switch (args.weight_type) {
     case WeightType::f32: FT_LAUNCH((product_simple_kernel<X, float>), grid, block, 0, stream, args); return;
     case WeightType::bf16: FT_LAUNCH((product_simple_kernel<X, Bf16>), grid, block, 0, stream, args); return;
-    case WeightType::int8: FT_LAUNCH((product_simple_kernel<X, std::int8_t>), grid, block, 0, stream, args); return;
+    case WeightType::int8:
+      FT_LAUNCH((product_simple_kernel<X, std::int8_t>), grid, block, 0, stream, args);
+      return;
   }
 }
 
@@ -98,7 +103,8 @@ void product_simple(const ProductArgs& args, Stream stream) {
   constexpr const char* kName = "product_simple";
   require(product_simple_supports(args.rows, args.columns, args.depth), kName, "a depth of at least one");
   require(args.rows <= 65535 * kTile, kName, "a grid that devices accept");
-  require((args.weight_type == WeightType::int8) == (args.scales != nullptr), kName, "scales for int8 and only then");
+  require((args.weight_type == WeightType::int8) == (args.scales != nullptr), kName,
+          "scales for int8 and only then");
   if (args.rows == 0 || args.columns == 0) return;
   if (args.x_type == ElementType::f32) {
     launch<float>(args, stream);

@@ -39,8 +39,8 @@ constexpr bool product_simple_supports(int rows, int columns, int depth) {
   return rows >= 0 && columns >= 0 && depth >= 1;
 }
 
-/// Computes y without tensor cores, plainly: what the fast products are compared with on the device, and the product
-/// of f32 activations. Each sum runs over the depth in order, whatever the shape.
+/// Computes y without tensor cores, plainly: what the fast products are compared with on the device, and the
+/// product of f32 activations. Each sum runs over the depth in order, whatever the shape.
 void product_simple(const ProductArgs& args, Stream stream);
 
 }  // namespace foretoken::cuda

@@ -16,9 +16,11 @@ __global__ void __launch_bounds__(kThreads) quantise_rows_kernel(QuantiseRowsArg
   const Element* weights = static_cast<const Element*>(args.weights) + begin;
   const int thread = static_cast<int>(threadIdx.x);
   float largest = 0.0F;
-  for (int k = thread; k < args.depth; k += kThreads) largest = fmaxf(largest, fabsf(ft::to_float(weights[k])));
+  for (int k = thread; k < args.depth; k += kThreads)
+    largest = fmaxf(largest, fabsf(ft::to_float(weights[k])));
 #pragma unroll
-  for (int step = 16; step > 0; step /= 2) largest = fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, step));
+  for (int step = 16; step > 0; step /= 2)
+    largest = fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, step));
   if (thread % 32 == 0) warp_largest[thread / 32] = largest;
   __syncthreads();
 #pragma unroll

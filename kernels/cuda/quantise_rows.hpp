@@ -6,8 +6,8 @@
 
 namespace foretoken::cuda {
 
-/// Weights [rows, depth] to one byte each: scale = absmax of the row / 127, q = round(w / scale) to the nearest, ties
-/// to even. A row of zeros has scale 0, and so has one whose scale would be no normal number's.
+/// Weights [rows, depth] to one byte each: scale = absmax of the row / 127, q = round(w / scale) to the
+/// nearest, ties to even. A row of zeros has scale 0, and so has one whose scale would be no normal number's.
 struct QuantiseRowsArgs {
   int rows = 0;
   int depth = 0;

@@ -29,7 +29,8 @@ __global__ void read_memory_kernel(const uint4* data, std::int64_t count, std::u
 
 void read_memory(const void* data, std::int64_t bytes, int blocks, std::uint32_t* sum, Stream stream) {
   require(bytes % 16 == 0 && blocks >= 1, "read_memory", "expected whole 16 bytes and at least one block");
-  FT_LAUNCH(read_memory_kernel, blocks, kThreads, 0, stream, static_cast<const uint4*>(data), bytes / 16, sum);
+  FT_LAUNCH(read_memory_kernel, blocks, kThreads, 0, stream, static_cast<const uint4*>(data), bytes / 16,
+            sum);
 }
 
 }  // namespace foretoken::cuda

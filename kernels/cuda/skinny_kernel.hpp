@@ -7,14 +7,14 @@
 
 // The stream of weights that bf16 and int8 products of few rows share.
 //
-// A warp reads lines of 128 bytes from the 16 rows of a weight tile into a ring of its own, without a barrier of the
-// block, and never stops at the end of a tile, so that bytes stay in flight while sums are exchanged. Weights are the
-// 16-row operand of the tensor cores, x the 8-column one. The order of the depth within a multiplication is free as
-// long as both operands agree, so a lane takes 16 bytes of a row at once, from the weights and from x, where the
-// instruction's own order would need eight loads of two elements.
+// A warp reads lines of 128 bytes from the 16 rows of a weight tile into a ring of its own, without a barrier
+// of the block, and never stops at the end of a tile, so that bytes stay in flight while sums are exchanged.
+// Weights are the 16-row operand of the tensor cores, x the 8-column one. The order of the depth within a
+// multiplication is free as long as both operands agree, so a lane takes 16 bytes of a row at once, from the
+// weights and from x, where the instruction's own order would need eight loads of two elements.
 //
-// The warps of a block take every eighth chunk of the depth; sums go over chunks, then warps, then slices, in that
-// order whatever the number of rows.
+// The warps of a block take every eighth chunk of the depth; sums go over chunks, then warps, then slices, in
+// that order whatever the number of rows.
 
 namespace foretoken::cuda::detail {
 
@@ -42,8 +42,8 @@ struct SkinnyBf16 {
   static constexpr int kUnitsOfX = 1;
   static __device__ __forceinline__ int place_of_unit(int unit) { return unit; }
   template <int kEights>
-  static __device__ __forceinline__ void multiply(float (&sums)[kEights][4], const uint4& upper, const uint4& lower,
-                                                  const uint4 (&x)[kEights][kUnitsOfX]) {
+  static __device__ __forceinline__ void multiply(float (&sums)[kEights][4], const uint4& upper,
+                                                  const uint4& lower, const uint4 (&x)[kEights][kUnitsOfX]) {
     const std::uint32_t first[4] = {upper.x, lower.x, upper.y, lower.y};
     const std::uint32_t second[4] = {upper.z, lower.z, upper.w, lower.w};
 #pragma unroll
@@ -56,8 +56,8 @@ struct SkinnyBf16 {
   }
 };
 
-// 16 bytes of int8 weights are sixteen depths: four multiplications against two units of x. Units that lanes read
-// together stand side by side, the even ones of eight first.
+// 16 bytes of int8 weights are sixteen depths: four multiplications against two units of x. Units that lanes
+// read together stand side by side, the even ones of eight first.
 struct SkinnyInt8 {
   static constexpr int kElementBytes = 1;
   static constexpr int kUnitsOfX = 2;
@@ -65,8 +65,8 @@ struct SkinnyInt8 {
     return (unit & ~7) | (unit & 1) << 2 | (unit >> 1 & 3);
   }
   template <int kEights>
-  static __device__ __forceinline__ void multiply(float (&sums)[kEights][4], const uint4& upper, const uint4& lower,
-                                                  const uint4 (&x)[kEights][kUnitsOfX]) {
+  static __device__ __forceinline__ void multiply(float (&sums)[kEights][4], const uint4& upper,
+                                                  const uint4& lower, const uint4 (&x)[kEights][kUnitsOfX]) {
     const std::uint32_t uppers[4] = {upper.x, upper.y, upper.z, upper.w};
     const std::uint32_t lowers[4] = {lower.x, lower.y, lower.z, lower.w};
 #pragma unroll
@@ -84,8 +84,8 @@ struct SkinnyInt8 {
   }
 };
 
-// Where the sum of column `column` (0..15) and row `row` of x stands in a warp's buffer: what a warp writes at once
-// falls into 32 banks.
+// Where the sum of column `column` (0..15) and row `row` of x stands in a warp's buffer: what a warp writes
+// at once falls into 32 banks.
 template <int kEights>
 __device__ __forceinline__ int sum_place(int row, int column) {
   return ((row & 1) * (4 * kEights) + (row >> 1)) * 16 + (column ^ (row >> 2 & 1) * 8);
@@ -119,8 +119,8 @@ struct SkinnyReader {
   int chunk;
   int stage = 0;
 
-  __device__ SkinnyReader(const SkinnyParams& p, unsigned char* ring_of_warp, int slice_begin, int slice_depth,
-                          int tile_begin, int tiles_end, int chunks_of_slice)
+  __device__ SkinnyReader(const SkinnyParams& p, unsigned char* ring_of_warp, int slice_begin,
+                          int slice_depth, int tile_begin, int tiles_end, int chunks_of_slice)
       : fallback(p.weights),
         ring(ring_of_warp),
         row_bytes(static_cast<std::int64_t>(p.depth) * Weights::kElementBytes),
@@ -151,7 +151,8 @@ struct SkinnyReader {
       const int row = tile * kSkinnyTile + lane_row;
       const bool has_depth = chunk * kSkinnyLineBytes < line_bytes_left;
       const unsigned char* from = source + row * row_bytes + chunk * kSkinnyLineBytes;
-      // Odd rows have the halves of their line exchanged, so that eight lanes reading two rows meet in no bank.
+      // Odd rows have the halves of their line exchanged, so that eight lanes reading two rows meet in no
+      // bank.
       unsigned char* to = ring + stage * kSkinnyChunkBytes + lane_row * kSkinnyLineBytes +
                           (lane_unit ^ (lane_row & 1) << 2) * 16;
 #pragma unroll
@@ -172,8 +173,7 @@ struct SkinnyReader {
       const int row = ahead.tile * kSkinnyTile + lane;
       const bool exists = lane < kSkinnyTile && row < columns &&
                           ahead.chunk * kSkinnyLineBytes < line_bytes_left + lane_unit * 16;
-      if (exists)
-        prefetch_line(source - lane_unit * 16 + row * row_bytes + ahead.chunk * kSkinnyLineBytes);
+      if (exists) prefetch_line(source - lane_unit * 16 + row * row_bytes + ahead.chunk * kSkinnyLineBytes);
       ahead.advance();
     }
   }
@@ -206,8 +206,8 @@ __device__ __forceinline__ void multiply_chunk(float (&sums)[kEights][4], const 
 
 // Brings this slice of x into shared memory, zeros where there is no row or no depth.
 template <class Weights, int kEights>
-__device__ __forceinline__ void fetch_x(const SkinnyParams& p, unsigned char* x, int x_row_bytes, int slice_begin,
-                                        int slice_depth) {
+__device__ __forceinline__ void fetch_x(const SkinnyParams& p, unsigned char* x, int x_row_bytes,
+                                        int slice_begin, int slice_depth) {
   const int units = (x_row_bytes - 64) / 16;
   for (int row = static_cast<int>(threadIdx.x) / 32; row < 8 * kEights; row += kSkinnyWarps) {
     for (int unit = static_cast<int>(threadIdx.x) % 32; unit < units; unit += 32) {
@@ -277,8 +277,10 @@ __global__ void __launch_bounds__(kSkinnyThreads, 1) skinny_kernel(SkinnyParams 
   const int x_row_bytes = skinny_row_bytes(p.plan.slice_depth, kChunkDepth);
 
   unsigned char* ring_of_warp = ring + warp * kStages * kSkinnyChunkBytes;
-  SkinnyReader<Weights, kStages> reader(p, ring_of_warp, slice_begin, slice_depth, tile_begin, tile_end, chunks);
-  // Weights do not depend on the kernel before this one; x does, and that kernel may still read what y overwrites.
+  SkinnyReader<Weights, kStages> reader(p, ring_of_warp, slice_begin, slice_depth, tile_begin, tile_end,
+                                        chunks);
+  // Weights do not depend on the kernel before this one; x does, and that kernel may still read what y
+  // overwrites.
   reader.prefetch(kStages);
   ft::grid_dependency_launch();
   ft::grid_dependency_wait();
@@ -296,7 +298,8 @@ __global__ void __launch_bounds__(kSkinnyThreads, 1) skinny_kernel(SkinnyParams 
   for (int tile = tile_begin; tile < tile_end; ++tile) {
     float sums[kEights][4] = {};
     for (int chunk = warp; chunk < chunks; chunk += kSkinnyWarps) {
-      // The chunk has landed for every lane, and every lane is done with the one before, whose place is filled now.
+      // The chunk has landed for every lane, and every lane is done with the one before, whose place is
+      // filled now.
       ft::cp_async_wait<kStages - 2>();
       __syncwarp();
       reader.fetch();
@@ -306,8 +309,8 @@ __global__ void __launch_bounds__(kSkinnyThreads, 1) skinny_kernel(SkinnyParams 
       stage = stage + 1 == kStages ? 0 : stage + 1;
     }
 
-    // Two buffers take turns: one barrier a tile, and whoever writes a buffer again has passed the barrier after the
-    // one that its readers waited at.
+    // Two buffers take turns: one barrier a tile, and whoever writes a buffer again has passed the barrier
+    // after the one that its readers waited at.
     float* buffer = exchange + (tile & 1) * kSkinnyWarps * kWarpSums;
 #pragma unroll
     for (int e = 0; e < kEights; ++e) {

@@ -5,9 +5,10 @@
 namespace foretoken::cuda {
 namespace {
 
-// Costs that rank plans, in bytes per nanosecond and nanoseconds: what an H200 reads in all, what one multiprocessor
-// with 64 KB in flight can get of it, what it gets of x from the L2 cache, what all of them exchange of partial sums
-// through it; the exchange (store, fence, ticket) at the end of a block, and each round of loads of its sums.
+// Costs that rank plans, in bytes per nanosecond and nanoseconds: what an H200 reads in all, what one
+// multiprocessor with 64 KB in flight can get of it, what it gets of x from the L2 cache, what all of them
+// exchange of partial sums through it; the exchange (store, fence, ticket) at the end of a block, and each
+// round of loads of its sums.
 constexpr double kDeviceRate = 4400;
 constexpr double kBlockRate = 60;
 constexpr double kCacheRate = 50;

@@ -16,9 +16,9 @@ struct ProductDevice {
 /// Rows of x that the skinny products take at most.
 inline constexpr int kSkinnyRowsMax = 16;
 
-/// How a skinny product is dealt out: the columns in tiles of 16, the tiles in runs over `groups`, the depth over
-/// `slices`; one block takes one slice of one group. Depends on the weights and the device alone, so that a row's
-/// sums run in the same order whatever the number of rows.
+/// How a skinny product is dealt out: the columns in tiles of 16, the tiles in runs over `groups`, the depth
+/// over `slices`; one block takes one slice of one group. Depends on the weights and the device alone, so
+/// that a row's sums run in the same order whatever the number of rows.
 struct SkinnyPlan {
   int tiles = 0;
   int groups = 0;
@@ -30,8 +30,9 @@ struct SkinnyPlan {
 /// A plan for W[columns, depth] of 1-byte or 2-byte elements. Its `slices` is 0 when no plan fits the device.
 SkinnyPlan plan_skinny(int columns, int depth, int element_bytes, const ProductDevice& device);
 
-/// Bytes of workspace that the plan needs; 0 for a plan of one slice. A workspace must be zeroed once before its first
-/// use. Every product leaves it so that the next one, of whatever plan, can use it; it serves one at a time.
+/// Bytes of workspace that the plan needs; 0 for a plan of one slice. A workspace must be zeroed once before
+/// its first use. Every product leaves it so that the next one, of whatever plan, can use it; it serves one
+/// at a time.
 std::size_t skinny_workspace_bytes(const SkinnyPlan& plan);
 
 namespace detail {
@@ -46,14 +47,16 @@ inline constexpr int kSkinnyChunkBytes = kSkinnyTile * kSkinnyLineBytes;
 /// Stages of the ring for one or two groups of eight rows of x: what shared memory holds beside x.
 FT_HOST_DEVICE constexpr int skinny_stages(int eights) { return eights == 1 ? 7 : 5; }
 
-/// Bytes from one row of x to the next in shared memory: 64 beyond a multiple of 128, so that a warp's 16-byte reads
-/// of eight rows meet in no bank.
+/// Bytes from one row of x to the next in shared memory: 64 beyond a multiple of 128, so that a warp's
+/// 16-byte reads of eight rows meet in no bank.
 FT_HOST_DEVICE constexpr int skinny_row_bytes(int slice_depth, int chunk_depth) {
   return (slice_depth + chunk_depth - 1) / chunk_depth * chunk_depth * 2 + 64;
 }
 
 /// Two buffers of one 16 x 8 tile of sums per warp and group of eight rows.
-FT_HOST_DEVICE constexpr int skinny_sums_bytes(int eights) { return 2 * kSkinnyWarps * eights * 8 * kSkinnyTile * 4; }
+FT_HOST_DEVICE constexpr int skinny_sums_bytes(int eights) {
+  return 2 * kSkinnyWarps * eights * 8 * kSkinnyTile * 4;
+}
 
 /// All dynamic shared memory of a block.
 FT_HOST_DEVICE constexpr int skinny_shared_bytes(int slice_depth, int chunk_depth, int eights) {
@@ -61,8 +64,8 @@ FT_HOST_DEVICE constexpr int skinny_shared_bytes(int slice_depth, int chunk_dept
          8 * eights * skinny_row_bytes(slice_depth, chunk_depth);
 }
 
-/// Counters at the beginning of a workspace, before the partial sums; as many for all plans, because each finds them as
-/// another has left them: zero.
+/// Counters at the beginning of a workspace, before the partial sums; as many for all plans, because each
+/// finds them as another has left them: zero.
 inline constexpr int kWorkspaceCounters = 1024;
 inline constexpr std::size_t kWorkspaceCounterBytes = kWorkspaceCounters * sizeof(std::int32_t);
 

@@ -20,8 +20,10 @@ void skinny_product(const SkinnyProductArgs& args, Stream stream) {
   if (args.rows == 0) return;
   require(args.rows >= 1 && args.rows <= kSkinnyRowsMax, kName, "1 to 16 rows");
   require(args.columns >= 1 && args.depth >= 8 && args.depth % 8 == 0, kName, "a depth in whole eights");
-  require(args.plan.slices >= 1 && args.plan.tiles == (args.columns + 15) / 16, kName, "a plan for this shape");
-  require(std::int64_t{args.plan.slices} * args.plan.slice_depth >= args.depth, kName, "slices over all the depth");
+  require(args.plan.slices >= 1 && args.plan.tiles == (args.columns + 15) / 16, kName,
+          "a plan for this shape");
+  require(std::int64_t{args.plan.slices} * args.plan.slice_depth >= args.depth, kName,
+          "slices over all the depth");
   require(args.x_stride % 8 == 0 && is_aligned(args.x) && is_aligned(args.weights), kName,
           "x and weights aligned to 16 bytes");
   require(args.plan.slices == 1 || args.workspace != nullptr, kName, "a workspace for several slices");

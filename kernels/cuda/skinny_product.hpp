@@ -5,8 +5,8 @@
 
 namespace foretoken::cuda {
 
-/// y[M,N] = x[M,K] W[N,K]^T for few rows, bf16 in, f32 sums: reads the weights once, at the memory's rate. A row's
-/// result does not depend, in any bit, on the number of rows or on the other rows.
+/// y[M,N] = x[M,K] W[N,K]^T for few rows, bf16 in, f32 sums: reads the weights once, at the memory's rate. A
+/// row's result does not depend, in any bit, on the number of rows or on the other rows.
 struct SkinnyProductArgs {
   /// From plan_skinny(columns, depth, 2, device).
   SkinnyPlan plan;

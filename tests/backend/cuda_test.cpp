@@ -44,8 +44,8 @@ std::vector<std::int32_t> numbered_text(std::uint64_t seed, int tokens, int voca
   return ids;
 }
 
-/// Logits of one step after another: two prompts in chunks beside each other, then their decodes, then the first
-/// sequence swapped out and back.
+/// Logits of one step after another: two prompts in chunks beside each other, then their decodes, then the
+/// first sequence swapped out and back.
 std::vector<std::vector<float>> scripted(DeviceModel& model, std::int32_t block_tokens) {
   DecoderOptions options;
   options.block_tokens = block_tokens;
@@ -98,8 +98,8 @@ double margin(const std::vector<float>& row) {
   return double{sorted.back()} - double{sorted[sorted.size() - 2]};
 }
 
-void check_alike(const std::vector<std::vector<float>>& found, const std::vector<std::vector<float>>& expected,
-                 double tolerance) {
+void check_alike(const std::vector<std::vector<float>>& found,
+                 const std::vector<std::vector<float>>& expected, double tolerance) {
   REQUIRE(found.size() == expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     INFO("row " << i << " distance " << farthest(found[i], expected[i]) << " margin " << margin(expected[i]));
@@ -137,10 +137,9 @@ TEST_CASE("a free-running f32 model answers the same on the CPU and on the emula
   std::map<std::uint64_t, std::vector<std::int32_t>> answers[2];
   DeviceModel* const models[] = {&cpu, device.get()};
   for (int i = 0; i < 2; ++i)
-    run_live(scenario, *models[i], nullptr, nullptr,
-             [&](RequestId id, std::span<const std::int32_t> tokens) {
-               answers[i][static_cast<std::uint64_t>(id)].assign(tokens.begin(), tokens.end());
-             });
+    run_live(scenario, *models[i], nullptr, nullptr, [&](RequestId id, std::span<const std::int32_t> tokens) {
+      answers[i][static_cast<std::uint64_t>(id)].assign(tokens.begin(), tokens.end());
+    });
   CHECK(answers[0].size() == 24);
   CHECK(answers[0] == answers[1]);
 }

@@ -26,9 +26,9 @@ class DecoderDriver {
     for (std::int32_t position = context; position < after; ++position) {
       work_.rows.tokens.push_back(tokens[static_cast<std::size_t>(position - context)]);
       work_.rows.positions.push_back(position);
-      work_.rows.kv_slots.push_back(
-          std::int64_t{table[static_cast<std::size_t>(position / block_tokens_)]} * block_tokens_ +
-          position % block_tokens_);
+      work_.rows.kv_slots.push_back(std::int64_t{table[static_cast<std::size_t>(position / block_tokens_)]} *
+                                        block_tokens_ +
+                                    position % block_tokens_);
     }
     work_.rows.pages.insert(work_.rows.pages.end(), table.begin(),
                             table.begin() + (after + block_tokens_ - 1) / block_tokens_);

@@ -10,7 +10,8 @@
 namespace foretoken {
 namespace {
 
-const std::string kTiny = "live demo --set model=tiny --requests 30 --rate 300 --quiet --backend cuda-emulated";
+const std::string kTiny =
+    "live demo --set model=tiny --requests 30 --rate 300 --quiet --backend cuda-emulated";
 
 bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 

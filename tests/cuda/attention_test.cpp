@@ -25,7 +25,8 @@ struct Length {
   int rows;
 };
 
-/// A batch in memory as kernels see it, its pages all over a pool of NaN, and what attention should make of it.
+/// A batch in memory as kernels see it, its pages all over a pool of NaN, and what attention should make of
+/// it.
 struct Batch {
   KvLayout layout;
   int layer;
@@ -63,7 +64,8 @@ struct Batch {
     int page = 0;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
       const int tokens = context[s];
-      const Matrix keys = cache(draw, tokens, page, KvPart::key), values = cache(draw, tokens, page, KvPart::value);
+      const Matrix keys = cache(draw, tokens, page, KvPart::key),
+                   values = cache(draw, tokens, page, KvPart::value);
       page += (tokens + block_tokens - 1) / block_tokens;
       page_begin.push_back(page);
       if (lengths[s].rows == 0) continue;
@@ -95,8 +97,8 @@ struct Batch {
         }
         for (int dim = 0; dim < layout.head_dim; ++dim) store(draw, block, slot, part, head, dim);
         for (int dim = 0; dim < layout.head_dim; ++dim)
-          all.at(token, head * layout.head_dim + dim) = cached_number(
-              layout, pool.data(), block * layout.block_tokens + slot, layer, part, head, dim);
+          all.at(token, head * layout.head_dim + dim) =
+              cached_number(layout, pool.data(), block * layout.block_tokens + slot, layer, part, head, dim);
       }
     return all;
   }
@@ -116,7 +118,8 @@ struct Batch {
 
   AttentionArgs args(DeviceMatrix& out) const {
     AttentionArgs a;
-    a.batch = {static_cast<int>(context.size()), row_begin.data(), context.data(), page_begin.data(), pages.data()};
+    a.batch = {static_cast<int>(context.size()), row_begin.data(), context.data(), page_begin.data(),
+               pages.data()};
     a.rows = row_begin.back();
     a.query_heads = query_heads;
     a.layout = layout;
@@ -167,9 +170,8 @@ struct Batch {
     a.attention = args(out);
     a.first = first;
     a.sequences = sequences;
-    const std::int32_t count =
-        plan_decode(std::span(context).subspan(static_cast<std::size_t>(first)), first, layout.kv_heads,
-                    kMultiprocessors, items.data(), slots.data());
+    const std::int32_t count = plan_decode(std::span(context).subspan(static_cast<std::size_t>(first)), first,
+                                           layout.kv_heads, kMultiprocessors, items.data(), slots.data());
     REQUIRE(count <= room - surplus);
     a.items = items.data();
     a.item_count = &count;
@@ -188,7 +190,8 @@ struct Batch {
 };
 
 const std::vector<Length> kMixed = {{0, 37}, {65, 1}, {130, 20}, {0, 1}, {15, 1}, {16, 1}, {3, 70}};
-const std::vector<Length> kDecodes = {{0, 1}, {14, 1}, {15, 1}, {16, 1}, {63, 1}, {200, 1}, {511, 1}, {700, 1}};
+const std::vector<Length> kDecodes = {{0, 1},  {14, 1},  {15, 1},  {16, 1},
+                                      {63, 1}, {200, 1}, {511, 1}, {700, 1}};
 
 }  // namespace
 
@@ -226,11 +229,13 @@ TEST_CASE("prefill attention by tensor cores is that of double precision for chu
   });
   for (const int group : {1, 2, 7, 16})
     CHECK(Batch(KvType::bf16, 64, 1, group, 32, ElementType::bf16, kMixed, 9).prefill_error() < 1.5e-2);
-  CHECK(Batch(KvType::bf16, 128, 2, 4, 16, ElementType::bf16, {{0, 130}, {190, 64}}, 10).prefill_error() < 1.5e-2);
+  CHECK(Batch(KvType::bf16, 128, 2, 4, 16, ElementType::bf16, {{0, 130}, {190, 64}}, 10).prefill_error() <
+        1.5e-2);
 }
 
 TEST_CASE("chunks and decodes of one batch may go to a kernel each") {
-  const Batch batch(KvType::bf16, 64, 1, 4, 16, ElementType::bf16, {{20, 30}, {0, 9}, {99, 1}, {0, 1}, {40, 1}}, 11);
+  const Batch batch(KvType::bf16, 64, 1, 4, 16, ElementType::bf16,
+                    {{20, 30}, {0, 9}, {99, 1}, {0, 1}, {40, 1}}, 11);
   DeviceMatrix out = batch.output();
   batch.run_prefill(out, 2);
   batch.run_decode(out, 2);

@@ -33,10 +33,18 @@ struct Int8Case {
         weights(cuda::WeightType::int8, w, drawn_scales(draw, columns)) {}
 
   cuda::Int8ProductArgs arguments(int rows, Stored& y) {
-    return {plan,         rows,       w.rows,
-            w.columns,    input.data(), input.stride,
-            input.type,   weights.bytes.data(), weights.scale_data(),
-            y.data(),     y.stride,   y_type,
+    return {plan,
+            rows,
+            w.rows,
+            w.columns,
+            input.data(),
+            input.stride,
+            input.type,
+            weights.bytes.data(),
+            weights.scale_data(),
+            y.data(),
+            y.stride,
+            y_type,
             workspace.data()};
   }
   /// y of the first `rows` rows.
@@ -46,7 +54,8 @@ struct Int8Case {
     return y;
   }
   double over(const Stored& y) const {
-    return excess_of_product(y, scaled_product(x, w, weights.scales), magnitude(x, w, weights.scales), x.columns);
+    return excess_of_product(y, scaled_product(x, w, weights.scales), magnitude(x, w, weights.scales),
+                             x.columns);
   }
 };
 
@@ -73,7 +82,8 @@ TEST_CASE("every signed byte becomes its own value in bf16", "[unit]") {
     CHECK(ft::high_float(low) == 0.0F);
     CHECK(ft::low_float(high) == 5.0F);
     CHECK(ft::high_float(high) == static_cast<float>(byte));
-    // The device's way: 128 + the low seven bits, minus 128 or 256, both of them bf16 numbers made of the byte's bits.
+    // The device's way: 128 + the low seven bits, minus 128 or 256, both of them bf16 numbers made of the
+    // byte's bits.
     const auto widened = [](std::uint32_t half) { return to_float(Bf16{static_cast<std::uint16_t>(half)}); };
     const std::uint32_t code = 0x4300U | bits;
     CHECK(widened(code & 0xff7fU) + widened((code & 0xff80U) | 0x8000U) == static_cast<float>(byte));
@@ -84,10 +94,12 @@ TEST_CASE("int8 products of few rows agree with the double twin over odd shapes 
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Numbers draw{seed};
     const int rows = draw.whole(1, 16), columns = draw.whole(1, 90), depth = 16 * draw.whole(1, 100);
-    const cuda::ProductDevice device = seed % 2 == 0 ? cuda::ProductDevice{draw.whole(1, 9), 232448}
-                                                     : narrow_device(128 * draw.whole(1, 3), 1, draw.whole(16, 40));
+    const cuda::ProductDevice device = seed % 2 == 0
+                                           ? cuda::ProductDevice{draw.whole(1, 9), 232448}
+                                           : narrow_device(128 * draw.whole(1, 3), 1, draw.whole(16, 40));
     Int8Case one(draw, ElementType::bf16, rows, columns, depth, drawn_type(draw), device);
-    INFO("seed " << seed << ' ' << rows << 'x' << columns << 'x' << depth << " slices " << one.plan.skinny.slices);
+    INFO("seed " << seed << ' ' << rows << 'x' << columns << 'x' << depth << " slices "
+                 << one.plan.skinny.slices);
     REQUIRE(cuda::int8_kernel(ElementType::bf16, rows, depth) == Int8Kernel::skinny);
     check_in_all_orders(one);
   }
@@ -100,7 +112,8 @@ TEST_CASE("int8 products of many rows agree with the double twin over odd shapes
     const int columns = draw.whole(1, 200), depth = 16 * draw.whole(1, seed % 2 == 0 ? 100 : 30);
     Int8Case one(draw, ElementType::bf16, rows, columns, depth, drawn_type(draw), {});
     INFO("seed " << seed << ' ' << rows << 'x' << columns << 'x' << depth);
-    REQUIRE(cuda::int8_kernel(ElementType::bf16, rows, depth) == (rows <= 64 ? Int8Kernel::narrow : Int8Kernel::wide));
+    REQUIRE(cuda::int8_kernel(ElementType::bf16, rows, depth) ==
+            (rows <= 64 ? Int8Kernel::narrow : Int8Kernel::wide));
     check_in_all_orders(one);
   }
 }
@@ -139,17 +152,20 @@ TEST_CASE("quantised weights multiply as the numbers that they stand for", "[pro
   const Matrix w = draw.matrix(50, 320, ElementType::bf16);
   Int8Case one(draw, ElementType::bf16, 6, 50, 320, ElementType::f32, {});
   const StoredWeights full(cuda::WeightType::bf16, w);
-  cuda::quantise_rows({50, 320, full.data(), ElementType::bf16, one.weights.bytes.data(), one.weights.scales.data()},
-                      nullptr);
+  cuda::quantise_rows(
+      {50, 320, full.data(), ElementType::bf16, one.weights.bytes.data(), one.weights.scales.data()},
+      nullptr);
   const Stored y = one.run(6);
-  // Each weight is off by half a step at most, and errors of random sign add up as roots: 3 times that is rare.
+  // Each weight is off by half a step at most, and errors of random sign add up as roots: 3 times that is
+  // rare.
   const double step = 1.0 / 127, spread = std::sqrt(320.0 / 3) * step * std::sqrt(1.0 / 12);
   CHECK(excess(y, reference::product(one.x, w), 5 * spread, 0) <= 0);
   one.weights.scales[3] *= 1.5F;
   CHECK(excess(one.run(6), reference::product(one.x, w), 5 * spread, 0) > 0);
 }
 
-TEST_CASE("seeded fault: int8 products with a wrong byte, scale, plan or workspace are noticed", "[property]") {
+TEST_CASE("seeded fault: int8 products with a wrong byte, scale, plan or workspace are noticed",
+          "[property]") {
   for (const int rows : {9, 40, 70}) {
     Numbers draw{5};
     Int8Case good(draw, ElementType::bf16, rows, 40, 1552, ElementType::f32, narrow_device(640, 1, 9));

@@ -4,7 +4,8 @@
 
 using foretoken::cuda::library_rows_bucket;
 
-TEST_CASE("buckets of rows hold what they are named after and waste a quarter at most beyond 64 rows", "[property]") {
+TEST_CASE("buckets of rows hold what they are named after and waste a quarter at most beyond 64 rows",
+          "[property]") {
   int before = 0;
   for (int rows = 1; rows <= 9000; ++rows) {
     const int bucket = library_rows_bucket(rows);

@@ -55,12 +55,14 @@ inline reference::Matrix scaled_product(const reference::Matrix& x, const refere
                                         const std::vector<float>& scales) {
   reference::Matrix y = reference::product(x, w);
   for (int m = 0; m < y.rows && !scales.empty(); ++m)
-    for (int n = 0; n < y.columns; ++n) y.at(m, n) *= static_cast<double>(scales[static_cast<std::size_t>(n)]);
+    for (int n = 0; n < y.columns; ++n)
+      y.at(m, n) *= static_cast<double>(scales[static_cast<std::size_t>(n)]);
   return y;
 }
 
 /// The largest |sum of |x w|| over y's elements: what rounding errors of sums are proportional to.
-inline double magnitude(const reference::Matrix& x, const reference::Matrix& w, const std::vector<float>& scales) {
+inline double magnitude(const reference::Matrix& x, const reference::Matrix& w,
+                        const std::vector<float>& scales) {
   reference::Matrix a = x, b = w;
   for (double& value : a.values) value = std::abs(value);
   for (double& value : b.values) value = std::abs(value);
@@ -90,9 +92,10 @@ inline bool is_untouched_outside(const Stored& y, int rows, int columns, int sto
   return true;
 }
 
-/// What `rows` bf16 or f32 results may differ by from exact ones: rounding of f32 sums of the given magnitude, and of
-/// the result itself.
-inline double excess_of_product(const Stored& y, const reference::Matrix& want, double sums_magnitude, int depth) {
+/// What `rows` bf16 or f32 results may differ by from exact ones: rounding of f32 sums of the given
+/// magnitude, and of the result itself.
+inline double excess_of_product(const Stored& y, const reference::Matrix& want, double sums_magnitude,
+                                int depth) {
   const double relative = y.type == ElementType::bf16 ? 1.0 / 256 : 1e-6;
   return excess(y, want, 6e-8 * sums_magnitude * (4 + 0.05 * depth) + 1e-30, relative);
 }

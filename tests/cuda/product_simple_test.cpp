@@ -39,7 +39,8 @@ struct PlainCase {
     return y;
   }
   double over(const Stored& y) const {
-    return excess_of_product(y, scaled_product(x, w, weights.scales), magnitude(x, w, weights.scales), x.columns);
+    return excess_of_product(y, scaled_product(x, w, weights.scales), magnitude(x, w, weights.scales),
+                             x.columns);
   }
 };
 
@@ -48,10 +49,12 @@ PlainCase plain_case(std::uint64_t seed, int rows, int columns, int depth) {
   const auto x_type = seed % 2 == 0 ? ElementType::f32 : ElementType::bf16;
   const auto type = static_cast<WeightType>(seed / 2 % 3);
   const Matrix x = draw.matrix(rows, depth, x_type);
-  const Matrix w = type == WeightType::int8
-                       ? whole_weights(draw, columns, depth)
-                       : draw.matrix(columns, depth, type == WeightType::f32 ? ElementType::f32 : ElementType::bf16);
-  const std::vector<float> scales = type == WeightType::int8 ? drawn_scales(draw, columns) : std::vector<float>{};
+  const Matrix w =
+      type == WeightType::int8
+          ? whole_weights(draw, columns, depth)
+          : draw.matrix(columns, depth, type == WeightType::f32 ? ElementType::f32 : ElementType::bf16);
+  const std::vector<float> scales =
+      type == WeightType::int8 ? drawn_scales(draw, columns) : std::vector<float>{};
   return {x, w, seed % 5 == 0 ? ElementType::bf16 : ElementType::f32, Stored(x_type, x, depth + 1),
           StoredWeights(type, w, scales)};
 }

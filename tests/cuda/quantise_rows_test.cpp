@@ -18,9 +18,11 @@ struct Quantised {
 
 Quantised quantise_matrix(const Matrix& w, ElementType type) {
   const StoredWeights weights(type == ElementType::f32 ? cuda::WeightType::f32 : cuda::WeightType::bf16, w);
-  Quantised result{std::vector<std::int8_t>(w.values.size(), -128),
-                   std::vector<float>(static_cast<std::size_t>(w.rows), std::numeric_limits<float>::quiet_NaN())};
-  cuda::quantise_rows({w.rows, w.columns, weights.data(), type, result.bytes.data(), result.scales.data()}, nullptr);
+  Quantised result{
+      std::vector<std::int8_t>(w.values.size(), -128),
+      std::vector<float>(static_cast<std::size_t>(w.rows), std::numeric_limits<float>::quiet_NaN())};
+  cuda::quantise_rows({w.rows, w.columns, weights.data(), type, result.bytes.data(), result.scales.data()},
+                      nullptr);
   return result;
 }
 
@@ -64,7 +66,8 @@ TEST_CASE("quantised rows are those of the twin, to the bit, in every thread ord
   }
 }
 
-TEST_CASE("quantised rows: ties go to even, extremes to 127, rows of zeros and of next to nothing to zero", "[unit]") {
+TEST_CASE("quantised rows: ties go to even, extremes to 127, rows of zeros and of next to nothing to zero",
+          "[unit]") {
   Matrix w(4, 6);
   const double first[6] = {127, -127, 0.5, 1.5, -2.5, 126.5};
   for (int k = 0; k < 6; ++k) {
@@ -73,7 +76,8 @@ TEST_CASE("quantised rows: ties go to even, extremes to 127, rows of zeros and o
     w.at(3, k) = -3e38;
   }
   const Quantised got = quantise_matrix(w, ElementType::f32);
-  CHECK(std::vector<int>(got.bytes.begin(), got.bytes.begin() + 6) == std::vector<int>{127, -127, 0, 2, -2, 126});
+  CHECK(std::vector<int>(got.bytes.begin(), got.bytes.begin() + 6) ==
+        std::vector<int>{127, -127, 0, 2, -2, 126});
   CHECK(got.scales[0] == 1.0F);
   for (std::size_t i = 6; i < 18; ++i) CHECK(got.bytes[i] == 0);
   CHECK((got.scales[1] == 0 && got.scales[2] == 0));

@@ -33,8 +33,9 @@ struct SkinnyCase {
   /// y of the first `rows` rows.
   Stored run(int rows) {
     Stored y(y_type, x.rows, w.rows + 3);
-    cuda::SkinnyProductArgs args{plan, rows, w.rows, w.columns, input.halves.data(), input.stride,
-                                 weights.halves.data(), y.data(), y.stride, y_type, workspace.data()};
+    cuda::SkinnyProductArgs args{
+        plan,     rows,     w.rows, w.columns,       input.halves.data(), input.stride, weights.halves.data(),
+        y.data(), y.stride, y_type, workspace.data()};
     cuda::skinny_product(args, nullptr);
     return y;
   }
@@ -65,10 +66,11 @@ struct SkinnyCase {
 SkinnyCase drawn_case(std::uint64_t seed) {
   Numbers draw{seed};
   const int rows = draw.whole(1, 16), columns = draw.whole(1, 90), depth = 8 * draw.whole(1, 120);
-  const cuda::ProductDevice device =
-      seed % 2 == 0 ? cuda::ProductDevice{draw.whole(1, 9), 232448}
-                    : narrow_device(64 * draw.whole(1, 4), 2, draw.whole(16, 40));
-  const Matrix x = draw.matrix(rows, depth, ElementType::bf16), w = draw.matrix(columns, depth, ElementType::bf16);
+  const cuda::ProductDevice device = seed % 2 == 0
+                                         ? cuda::ProductDevice{draw.whole(1, 9), 232448}
+                                         : narrow_device(64 * draw.whole(1, 4), 2, draw.whole(16, 40));
+  const Matrix x = draw.matrix(rows, depth, ElementType::bf16),
+               w = draw.matrix(columns, depth, ElementType::bf16);
   return {x, w, seed % 3 == 0 ? ElementType::bf16 : ElementType::f32, device};
 }
 
@@ -98,7 +100,8 @@ struct MindsTheNumberOfRows : cuda::detail::SkinnyBf16 {
 
 }  // namespace
 
-TEST_CASE("plans of skinny products cover the matrix, fit the device and depend on neither rows", "[property]") {
+TEST_CASE("plans of skinny products cover the matrix, fit the device and depend on neither rows",
+          "[property]") {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     Numbers draw{seed};
     const int columns = draw.whole(1, 200000), depth = 8 * draw.whole(1, 4000), bytes = draw.whole(1, 2);
@@ -121,7 +124,8 @@ TEST_CASE("plans of skinny products cover the matrix, fit the device and depend 
   CHECK(cuda::plan_skinny(64, 64, 2, {132, 1000}).slices == 0);
 }
 
-TEST_CASE("skinny products agree with the double twin over odd shapes, slices and thread orders", "[property]") {
+TEST_CASE("skinny products agree with the double twin over odd shapes, slices and thread orders",
+          "[property]") {
   for (std::uint64_t seed = 0; seed < 24; ++seed) {
     SkinnyCase one = drawn_case(seed);
     INFO("seed " << seed << ' ' << one.x.rows << 'x' << one.w.rows << 'x' << one.x.columns << " slices "
@@ -148,7 +152,8 @@ TEST_CASE("a row of a skinny product is the same bits for 1 to 16 rows", "[prope
       CHECK(same_bits(some, all, rows, w.rows));
       CHECK(is_untouched_outside(some, rows, w.rows, 16));
     }
-    CHECK_FALSE(same_bits(one.run_with<MindsTheNumberOfRows>(16), one.run_with<MindsTheNumberOfRows>(8), 8, 37));
+    CHECK_FALSE(
+        same_bits(one.run_with<MindsTheNumberOfRows>(16), one.run_with<MindsTheNumberOfRows>(8), 8, 37));
   }
 }
 
@@ -165,8 +170,9 @@ TEST_CASE("skinny products take the values that bf16 holds and refuse what they 
   CHECK_FALSE(cuda::skinny_product_supports(17, 5, 8, {}));
   CHECK_FALSE(cuda::skinny_product_supports(1, 5, 12, {}));
   CHECK_FALSE(cuda::skinny_product_supports(0, 5, 8, {}));
-  cuda::SkinnyProductArgs args{one.plan, 17, 1, 8, one.input.halves.data(), 8, one.weights.halves.data(), nullptr,
-                               1, ElementType::f32, nullptr};
+  cuda::SkinnyProductArgs args{
+      one.plan,         17,     1, 8, one.input.halves.data(), 8, one.weights.halves.data(), nullptr, 1,
+      ElementType::f32, nullptr};
   CHECK_THROWS_AS(cuda::skinny_product(args, nullptr), cuda::LaunchError);
   args.rows = 1;
   args.depth = 4;

@@ -130,8 +130,8 @@ TEST_CASE("outlying timings raise all prices by their pooled share and distort n
     dirty_sum += dirty_ps;
     errors += std::abs(dirty_ps / (1.1 * clean_ps) - 1);
   }
-  // One timing in twenty takes three times as long: the mean is a tenth higher, give or take what 600 timings of a
-  // regime leave open (a standard error of 0.018).
+  // One timing in twenty takes three times as long: the mean is a tenth higher, give or take what 600 timings
+  // of a regime leave open (a standard error of 0.018).
   CHECK(std::abs(dirty_sum / clean_sum - 1.1) < 0.03);
   CHECK(errors / static_cast<double>(steps.size()) < 0.03);
 }

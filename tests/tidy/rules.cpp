@@ -45,6 +45,7 @@ const std::vector<Layer>& layers() {
       {"sim/", {"models/"}},
       {"models/", {"sim/base/"}},
       {"kernels/", {"Eigen/", "cuda", "cublas"}},
+      {"backend/cuda/", {"backend/", "sim/", "models/", "kernels/", "cuda"}},
       {"backend/", {"sim/", "models/", "kernels/", "Eigen/"}},
       {"plots/", {"sim/base/"}},
       {"cli/main.cpp", {"cli/", "sim/", "models/", "kernels/", "backend/", "plots/", "CLI/"}},

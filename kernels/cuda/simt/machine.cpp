@@ -281,7 +281,8 @@ void Machine::join(Warp& warp, std::uint32_t mask, const char* name, const Site&
   for (std::uint32_t left = warp.at_operation; left != 0; left &= left - 1) {
     const auto l = static_cast<std::uint32_t>(std::countr_zero(left));
     const Thread& other = threads_[current_ / 32 * 32 + l];
-    if (other.mask == mask && (other.operation == name || std::strcmp(other.operation, name) == 0) && is_same(other.site, site)) {
+    if (other.mask == mask && (other.operation == name || std::strcmp(other.operation, name) == 0) &&
+        is_same(other.site, site)) {
       // All that wait with this mask have been compared with each other before.
       if (other.mask == 0xffffffffU) return;
     } else if ((other.mask & bit) != 0 || (mask >> l & 1U) != 0) {

@@ -11,7 +11,8 @@ constexpr int kColumns = 16;
 constexpr int kRows = 4;
 
 float element(const void* data, ElementType type, std::int64_t at) {
-  return type == ElementType::f32 ? static_cast<const float*>(data)[at] : to_float(static_cast<const Bf16*>(data)[at]);
+  return type == ElementType::f32 ? static_cast<const float*>(data)[at]
+                                  : to_float(static_cast<const Bf16*>(data)[at]);
 }
 
 /// All rows of x one below the other, filled up with zeros to whole groups of rows.
@@ -63,7 +64,8 @@ void multiply(const float* x, const float* panel, std::size_t depth, float (&sum
 }  // namespace
 
 void product_host(const ProductArgs& args) {
-  require(product_simple_supports(args.rows, args.columns, args.depth), "product_host", "a depth of at least one");
+  require(product_simple_supports(args.rows, args.columns, args.depth), "product_host",
+          "a depth of at least one");
   if (args.rows == 0 || args.columns == 0) return;
   const auto depth = static_cast<std::size_t>(args.depth);
   const std::vector<float> x = widened_rows(args);

@@ -7,13 +7,14 @@
 
 #include "kernels/cuda/simt/launch.hpp"
 
-/// Streams of the emulated device. Queued work runs at the latest moment at which a device could still be about to do
-/// it: only when the host waits for it, and no further than the host waits. So memory that is read, written or freed
-/// too early shows as wrong numbers, or to ASan, in every run instead of in one of a thousand.
+/// Streams of the emulated device. Queued work runs at the latest moment at which a device could still be
+/// about to do it: only when the host waits for it, and no further than the host waits. So memory that is
+/// read, written or freed too early shows as wrong numbers, or to ASan, in every run instead of in one of a
+/// thousand.
 ///
-/// Blind spots: work that a device would have begun *earlier* than this and that is overwritten meanwhile (a source of a
-/// copy changed while it runs shows, a result used although a later overwrite was queued without order does not); real
-/// parallelism of streams.
+/// Blind spots: work that a device would have begun *earlier* than this and that is overwritten meanwhile (a
+/// source of a copy changed while it runs shows, a result used although a later overwrite was queued without
+/// order does not); real parallelism of streams.
 namespace foretoken::cuda::simt {
 
 /// A moment in a stream: everything submitted to it before.
@@ -38,8 +39,8 @@ class Stream {
   Event record();
   /// Later work waits for `event`, of any stream.
   void wait(const Event& event);
-  /// Runs everything up to `event`, which is of this stream. What the work throws comes out here, and the rest stays
-  /// queued.
+  /// Runs everything up to `event`, which is of this stream. What the work throws comes out here, and the
+  /// rest stays queued.
   void run_to(std::uint64_t position);
   /// Runs everything.
   void synchronize();
