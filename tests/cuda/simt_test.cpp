@@ -154,6 +154,23 @@ __global__ void overlapping(float* out, Overlap overlap) {
   if (t == 0) out[t] = static_cast<float>(flag[0] + bytes[3]);
 }
 
+/// out = a b for a 16 x 16 and a 16 x 8 matrix of bf16, both row by row: b is transposed on its way to
+/// registers.
+__global__ void multiply(const Bf16* a, const Bf16* b, float* out) {
+  FT_SHARED(uint4, rows, 32 + 16);
+  const std::uint32_t t = threadIdx.x;
+  std::memcpy(rows + t, a + t * 8, 16);
+  if (t < 16) std::memcpy(rows + 32 + t, b + t * 8, 16);
+  __syncwarp();
+  std::uint32_t left[4], right[2];
+  // Matrices in the order of the fragment: the upper and lower rows of the left half, then of the right half.
+  ft::ldmatrix4<false>(left, rows + (t % 16) * 2 + t / 16);
+  ft::ldmatrix2<true>(right, rows + 32 + t % 16);
+  float d[4] = {1, 1, 1, 1};
+  ft::mma_bf16(d, left, right);
+  for (std::uint32_t i = 0; i < 4; ++i) out[(t / 4 + i / 2 * 8) * 8 + t % 4 * 2 + i % 2] = d[i];
+}
+
 std::string block_sum_fault(Defect defect, Stream stream = nullptr) {
   std::vector<float> in(256, 1.0F), out(2);
   return fault_of(
@@ -307,7 +324,23 @@ TEST_CASE("what a switch costs", "[.cost]") {
   WARN("a switch with what a thread does between: " << took.count() / switches << " ns");
 }
 
-TEST_CASE("matrices load and multiply as the device's do") {
+TEST_CASE("the matrix instructions multiply") {
+  in_all_orders([] {
+    std::vector<Bf16> a(256), b(128);
+    std::vector<float> out(128);
+    for (std::size_t i = 0; i < 256; ++i) a[i] = to_bf16(static_cast<float>((i * 37) % 29) - 14.0F);
+    for (std::size_t i = 0; i < 128; ++i) b[i] = to_bf16(static_cast<float>((i * 23) % 31) - 15.0F);
+    FT_LAUNCH(multiply, 1, 32, 0, nullptr, a.data(), b.data(), out.data());
+    for (std::size_t r = 0; r < 16; ++r)
+      for (std::size_t c = 0; c < 8; ++c) {
+        float sum = 1;
+        for (std::size_t k = 0; k < 16; ++k) sum += to_float(a[r * 16 + k]) * to_float(b[k * 8 + c]);
+        CHECK(out[r * 8 + c] == sum);
+      }
+  });
+}
+
+TEST_CASE("ldmatrix gives each lane its words") {
   in_all_orders([] {
     std::vector<std::uint32_t> out(128);
     FT_LAUNCH(tile, 1, 32, 0, nullptr, out.data(), true);
